@@ -1,0 +1,36 @@
+# Flags every target of the project is compiled with. ISA flags are not here: only cmake/kernels.cmake sets them.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+find_package(Threads REQUIRED)
+
+add_library(mlap_flags INTERFACE)
+target_compile_options(mlap_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wpointer-arith
+  # The rounding points are part of the contract: no multiply and add is ever fused behind our back.
+  -ffp-contract=off)
+if(MLAP_WERROR)
+  target_compile_options(mlap_flags INTERFACE -Werror)
+endif()
+if(MLAP_SANITIZE STREQUAL "address")
+  set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(MLAP_SANITIZE STREQUAL "thread")
+  set(sanitizer_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(MLAP_SANITIZE)
+  message(FATAL_ERROR "MLAP_SANITIZE is '${MLAP_SANITIZE}'; use address or thread, or leave it empty")
+endif()
+if(MLAP_SANITIZE)
+  target_compile_options(mlap_flags INTERFACE ${sanitizer_flags})
+  target_link_options(mlap_flags INTERFACE ${sanitizer_flags})
+endif()
+target_include_directories(mlap_flags INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)

@@ -1,0 +1,34 @@
+// bf16: the upper half of a binary32, and the rounding bf() of the operator's numeric contract.
+#ifndef MLAP_BASE_BF16_H_
+#define MLAP_BASE_BF16_H_
+
+#include <cstdint>
+#include <cstring>
+
+namespace mlap {
+
+struct Bf16 {
+  uint16_t bits;
+};
+
+static inline float ToFloat(Bf16 value) {
+  const uint32_t bits = static_cast<uint32_t>(value.bits) << 16;
+  float result;
+  std::memcpy(&result, &bits, sizeof(result));
+  return result;
+}
+
+// Rounds to nearest, ties to even; denormals are kept, a NaN stays a (quiet) NaN of the same sign.
+static inline Bf16 RoundToBf16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {
+    return Bf16{static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  }
+  bits += 0x7fffu + ((bits >> 16) & 1u);
+  return Bf16{static_cast<uint16_t>(bits >> 16)};
+}
+
+}  // namespace mlap
+
+#endif  // MLAP_BASE_BF16_H_

@@ -1,0 +1,108 @@
+#include "core/prolog_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+namespace mlap {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+// Enough tokens that streaming all weights again for the next block is a small part of the block's arithmetic, few enough
+// that the block's activations (about 10 KB a token) stay in the cache.
+constexpr int64_t kTokenBlock = 512;
+// A few column blocks of the kernels: small tasks, so that no thread waits long for the last one.
+constexpr int64_t kColumnGroup = 96;
+// The rows of one head's products stay in the second-level cache beside the head's weights.
+constexpr int64_t kHeadTokens = 64;
+
+// Hands out consecutive aligned pieces and remembers an overflow.
+class Layout {
+ public:
+  int64_t Take(int64_t rows, int64_t columns, int64_t element_bytes) {
+    int64_t bytes = 0;
+    overflow_ |= __builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, element_bytes, &bytes) ||
+                 __builtin_add_overflow(bytes, kAlignment - 1, &bytes);
+    const int64_t begin = size_;
+    overflow_ |= __builtin_add_overflow(size_, bytes / kAlignment * kAlignment, &size_);
+    return begin;
+  }
+  int64_t size() const { return size_; }
+  bool overflow() const { return overflow_; }
+
+ private:
+  int64_t size_ = 0;
+  bool overflow_ = false;
+};
+
+// Whether every tensor of the call can be addressed in bytes of a signed 64-bit offset.
+bool SizesFit(const PrologShape& shape) {
+  int64_t uq_columns, weight, query;
+  return !__builtin_mul_overflow(shape.heads, shape.HeadColumns(), &uq_columns) &&
+         !__builtin_mul_overflow(uq_columns, std::max({shape.hidden, shape.q_rank, shape.kv_rank}) * 8, &weight) &&
+         !__builtin_mul_overflow(std::max<int64_t>(shape.tokens, 1), uq_columns, &query) &&
+         !__builtin_mul_overflow(query, shape.kv_rank * 8, &query) &&
+         !__builtin_mul_overflow(std::max<int64_t>(shape.tokens, 1), shape.hidden * 8, &query) &&
+         !__builtin_mul_overflow(shape.hidden, (shape.q_rank + shape.KvColumns()) * 8, &weight);
+}
+
+}  // namespace
+
+Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_workers, PrologPlan* plan) {
+  struct Named {
+    const char* name;
+    int64_t value;
+    int64_t least;
+  };
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  for (const Named& size : {Named{"T", shape.tokens, 0}, Named{"He", shape.hidden, 1}, Named{"Hcq", shape.q_rank, 1},
+                            Named{"N", shape.heads, 1}, Named{"D", shape.nope, 1}, Named{"Dr", shape.rope, 2},
+                            Named{"Hckv", shape.kv_rank, 1}}) {
+    if (size.value < size.least || size.value > kLargest) {
+      return Status(StatusCode::kInvalidArgument, std::string(size.name) + ": expected a size from " +
+                                                      std::to_string(size.least) + " to 2^40, found " +
+                                                      std::to_string(size.value));
+    }
+  }
+  if (shape.rope % 2 != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "Dr: RoPE rotates pairs, expected an even size, found " + std::to_string(shape.rope));
+  }
+  if (!SizesFit(shape)) {
+    return Status(StatusCode::kInvalidArgument, "the sizes of the call multiply to more bytes than 2^63");
+  }
+
+  PrologPlan result;
+  result.num_workers = std::max(num_workers, 1);
+  result.token_block = std::min(shape.tokens, kTokenBlock);
+  result.column_group = kColumnGroup;
+  result.head_tokens = std::min(result.token_block, kHeadTokens);
+
+  WorkspaceLayout& layout = result.layout;
+  Layout shared;
+  const int64_t down_bytes = mode.QuantizesX() ? sizeof(int32_t) : sizeof(Bf16);
+  layout.c_q_product = shared.Take(result.token_block, shape.q_rank, down_bytes);
+  layout.ckv_kr_product = shared.Take(result.token_block, shape.KvColumns(), down_bytes);
+  layout.c_q = shared.Take(result.token_block, shape.q_rank, mode.QuantizesCq() ? sizeof(int8_t) : sizeof(Bf16));
+  layout.c_q_scale = shared.Take(result.token_block, 1, sizeof(float));
+
+  Layout scratch;
+  layout.row = scratch.Take(1, std::max({shape.q_rank, shape.KvColumns(), shape.HeadColumns()}), sizeof(float));
+  layout.head_product =
+      scratch.Take(result.head_tokens, shape.HeadColumns(), mode.QuantizesCq() ? sizeof(int32_t) : sizeof(Bf16));
+  layout.head_q_c = scratch.Take(result.head_tokens, shape.nope, sizeof(Bf16));
+  layout.head_query = scratch.Take(mode.QuantizesQuery() ? result.head_tokens : 0, shape.kv_rank, sizeof(Bf16));
+  layout.cache_row = scratch.Take(1, std::max(shape.kv_rank, shape.rope), sizeof(Bf16));
+  layout.scratch_bytes = scratch.size();
+  layout.scratch = shared.Take(result.num_workers, scratch.size(), 1);
+
+  if (shared.overflow() || scratch.overflow()) {
+    return Status(StatusCode::kInvalidArgument, "the sizes of the call ask for a workspace of more than 2^63 bytes");
+  }
+  result.workspace_bytes = shape.tokens == 0 ? 0 : static_cast<uint64_t>(shared.size() + kAlignment);
+  *plan = result;
+  return Status();
+}
+
+}  // namespace mlap

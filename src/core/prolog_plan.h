@@ -1,0 +1,42 @@
+// How one call is cut into pieces: blocks of tokens, column groups, head tasks, and the workspace they need.
+#ifndef MLAP_CORE_PROLOG_PLAN_H_
+#define MLAP_CORE_PROLOG_PLAN_H_
+
+#include <cstdint>
+
+#include "base/prolog_args.h"
+#include "base/status.h"
+
+namespace mlap {
+
+// Byte offsets into the workspace, each aligned to 64 from an aligned start.
+struct WorkspaceLayout {
+  int64_t c_q_product = 0;    // bf16 or s32 [token_block, Hcq]         x W_DQ
+  int64_t ckv_kr_product = 0; // bf16 or s32 [token_block, Hckv + Dr]   x W_DKV|KR
+  int64_t c_q = 0;            // bf16 or s8 [token_block, Hcq]          after RMSNorm
+  int64_t c_q_scale = 0;      // f32 [token_block]                      when cQ is quantised
+  int64_t scratch = 0;        // per worker, scratch_bytes each
+  int64_t scratch_bytes = 0;
+  // Within a worker's scratch:
+  int64_t row = 0;            // f32: one row of the widest step
+  int64_t head_product = 0;   // bf16 or s32 [head_tokens, D + Dr]
+  int64_t head_q_c = 0;       // bf16 [head_tokens, D]
+  int64_t head_query = 0;     // bf16 [head_tokens, Hckv]               when the query is quantised
+  int64_t cache_row = 0;      // one row of a cache
+};
+
+struct PrologPlan {
+  int num_workers = 1;
+  int64_t token_block = 0;    // tokens that go through all stages together; bounds the workspace for any T
+  int64_t column_group = 0;   // columns of x [W_DQ | W_DKV|KR] in one task
+  int64_t head_tokens = 0;    // tokens of one head in one task
+  WorkspaceLayout layout;
+  uint64_t workspace_bytes = 0;  // what RunProlog needs, from any alignment
+};
+
+// Fails when a size is not positive, Dr is odd, or a tensor's size overflows. shape.tokens may be 0.
+Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_workers, PrologPlan* plan);
+
+}  // namespace mlap
+
+#endif  // MLAP_CORE_PROLOG_PLAN_H_

@@ -1,0 +1,31 @@
+// Which kernels run: the only place that decides.
+#ifndef MLAP_CPU_DISPATCH_H_
+#define MLAP_CPU_DISPATCH_H_
+
+#include <string>
+
+#include "base/status.h"
+#include "kernels/kernel_table.h"
+
+namespace mlap {
+
+struct KernelChoice {
+  const char* isa = nullptr;  // the best ISA that contributed
+  KernelTable table;
+};
+
+// The complete table of the best usable ISA up to and including `max_isa` (null or empty: no limit). An unknown or
+// unusable name is an error whose text names the names that can be used.
+Status ChooseKernels(const char* max_isa, KernelChoice* choice);
+
+// ChooseKernels under the limit of the environment's MLAP_MAX_ISA, decided once for the process: a change of the variable
+// after the first call has no effect.
+Status ProcessKernels(const KernelChoice** choice);
+
+// The number of threads an operator may use: MLAP_NUM_THREADS, or the CPUs the process may run on. A value that is not a
+// whole number from 1 to 1024 is an error.
+Status ConfiguredThreads(int* num_threads);
+
+}  // namespace mlap
+
+#endif  // MLAP_CPU_DISPATCH_H_

@@ -1,0 +1,30 @@
+// The ISA names, in ascending order of preference, and what stands against using each here.
+#ifndef MLAP_CPU_ISA_H_
+#define MLAP_CPU_ISA_H_
+
+#include <array>
+#include <string>
+
+#include "cpu/cpu_features.h"
+#include "kernels/kernel_table.h"
+
+namespace mlap {
+
+// One row per ISA. Adding an ISA: a row in isa.cc, a flags line in cmake/kernels.cmake, its kernel files.
+struct Isa {
+  const char* name;
+  bool built;                                        // the compiler and the target architecture knew it
+  bool (*cpu_has)(const CpuFeatures& features);      // CPU and operating system both
+  const char* needs;                                 // what cpu_has asks for, for people
+  void (*use)(KernelTable* table);                   // overrides the table's entries; null when not built
+};
+
+inline constexpr int kNumIsas = 2;
+const std::array<Isa, kNumIsas>& Isas();
+
+// Why `isa` cannot be used on a CPU with `features`; empty when it can.
+std::string WhyUnusable(const Isa& isa, const CpuFeatures& features);
+
+}  // namespace mlap
+
+#endif  // MLAP_CPU_ISA_H_

@@ -1,0 +1,43 @@
+// Matrix products with a weight read in place: C[rows, columns) = A [rows, k] * W [k, columns).
+//
+// Every output element has one accumulation chain over ascending k, held in one accumulator. The chain is the same for
+// any number of rows, any column range and any tile, so that a token's result depends on nothing but the token.
+#ifndef MLAP_KERNELS_GEMM_GEMM_H_
+#define MLAP_KERNELS_GEMM_GEMM_H_
+
+#include <cstdint>
+
+#include "base/bf16.h"
+#include "base/weight_view.h"
+
+namespace mlap {
+
+// C = bf(A W): bf16 products accumulate in binary32, one rounding to bf16 at the end.
+struct GemmBf16Args {
+  const Bf16* a;            // [rows, k], k = weight.k
+  int64_t a_row_stride;     // elements
+  int64_t rows;
+  WeightView weight;        // bf16
+  int64_t column_begin;     // columns [column_begin, column_end) of the weight are computed
+  int64_t column_end;
+  Bf16* c;                  // [rows, column_end - column_begin]
+  int64_t c_row_stride;     // elements
+};
+using GemmBf16Fn = void (*)(const GemmBf16Args& args);
+
+// C = A W in int32: exact while k < 2^16 (|product| <= 2^14), hence bit-identical on every ISA.
+struct GemmS8Args {
+  const int8_t* a;
+  int64_t a_row_stride;
+  int64_t rows;
+  WeightView weight;        // int8
+  int64_t column_begin;
+  int64_t column_end;
+  int32_t* c;
+  int64_t c_row_stride;
+};
+using GemmS8Fn = void (*)(const GemmS8Args& args);
+
+}  // namespace mlap
+
+#endif  // MLAP_KERNELS_GEMM_GEMM_H_

@@ -1,0 +1,85 @@
+// The scalar matrix products: the structure of the SIMD kernels (row tiles over column blocks) in plain C++.
+#include "kernels/registration.h"
+
+#include "base/bf16.h"
+
+namespace mlap {
+namespace {
+
+// Rows that share one pass over a column block.
+constexpr int64_t kTileRows = 4;
+
+struct Bf16Product {
+  using Element = Bf16;
+  using Accumulator = float;
+  static constexpr int kBlockColumns = 16;
+  static float Widen(Bf16 value) { return ToFloat(value); }
+  static void Store(float sum, Bf16* out) { *out = RoundToBf16(sum); }
+};
+
+struct S8Product {
+  using Element = int8_t;
+  using Accumulator = int32_t;
+  static constexpr int kBlockColumns = 32;
+  static int32_t Widen(int8_t value) { return value; }
+  static void Store(int32_t sum, int32_t* out) { *out = sum; }
+};
+
+// One tile: kRows rows times one column block, of which lanes [0, lanes) exist.
+template <class Product, int kRows>
+void AccumulateTile(const typename Product::Element* a, int64_t a_row_stride, const typename Product::Element* w,
+                    int64_t w_row_stride, int64_t k, int lanes,
+                    typename Product::Accumulator (&sum)[kTileRows][Product::kBlockColumns]) {
+  constexpr int kLanes = Product::kBlockColumns;
+  for (int m = 0; m < kRows; ++m) {
+    for (int j = 0; j < kLanes; ++j) sum[m][j] = 0;
+  }
+  for (int64_t i = 0; i < k; ++i, w += w_row_stride) {
+    typename Product::Accumulator row[kLanes];
+    if (lanes == kLanes) {
+      for (int j = 0; j < kLanes; ++j) row[j] = Product::Widen(w[j]);
+    } else {
+      for (int j = 0; j < kLanes; ++j) row[j] = j < lanes ? Product::Widen(w[j]) : 0;
+    }
+    for (int m = 0; m < kRows; ++m) {
+      const auto x = Product::Widen(a[m * a_row_stride + i]);
+      for (int j = 0; j < kLanes; ++j) sum[m][j] += x * row[j];
+    }
+  }
+}
+
+template <class Product, class Args>
+void Gemm(const Args& args) {
+  using Element = typename Product::Element;
+  constexpr int64_t kLanes = Product::kBlockColumns;
+  static constexpr decltype(&AccumulateTile<Product, 1>) kTiles[kTileRows] = {
+      AccumulateTile<Product, 1>, AccumulateTile<Product, 2>, AccumulateTile<Product, 3>, AccumulateTile<Product, 4>};
+
+  const WeightView& weight = args.weight;
+  for (int64_t block = args.column_begin / kLanes; block * kLanes < args.column_end; ++block) {
+    const int64_t first = block * kLanes;
+    const Element* w = static_cast<const Element*>(weight.data) + block * weight.block_stride;
+    const int64_t lanes = weight.n - first < kLanes ? weight.n - first : kLanes;
+    const int64_t begin = args.column_begin > first ? args.column_begin : first;
+    const int64_t end = args.column_end < first + lanes ? args.column_end : first + lanes;
+    for (int64_t m = 0; m < args.rows; m += kTileRows) {
+      const int64_t rows = args.rows - m < kTileRows ? args.rows - m : kTileRows;
+      typename Product::Accumulator sum[kTileRows][kLanes];
+      kTiles[rows - 1](args.a + m * args.a_row_stride, args.a_row_stride, w, weight.row_stride, weight.k,
+                       static_cast<int>(lanes), sum);
+      for (int64_t r = 0; r < rows; ++r) {
+        auto* c = args.c + (m + r) * args.c_row_stride;
+        for (int64_t j = begin; j < end; ++j) Product::Store(sum[r][j - first], &c[j - args.column_begin]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void UseGemmScalar(KernelTable* table) {
+  table->gemm_bf16 = {Gemm<Bf16Product, GemmBf16Args>, "gemm_bf16_bf16_bf16_4x16_scalar"};
+  table->gemm_s8 = {Gemm<S8Product, GemmS8Args>, "gemm_s8_s8_s32_4x32_scalar"};
+}
+
+}  // namespace mlap

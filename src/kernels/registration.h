@@ -1,0 +1,18 @@
+// The registration functions of the ISA objects. Each overrides the table's entries that its objects implement; nothing
+// else is exported from them.
+#ifndef MLAP_KERNELS_REGISTRATION_H_
+#define MLAP_KERNELS_REGISTRATION_H_
+
+#include "kernels/kernel_table.h"
+
+namespace mlap {
+
+void UseGemmScalar(KernelTable* table);
+void UseRowKernelsScalar(KernelTable* table);
+
+void UseGemmAvx512Bf16(KernelTable* table);
+void UseRowKernelsAvx512Bf16(KernelTable* table);
+
+}  // namespace mlap
+
+#endif  // MLAP_KERNELS_REGISTRATION_H_

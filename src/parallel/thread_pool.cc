@@ -1,0 +1,108 @@
+#include "parallel/thread_pool.h"
+
+#include <chrono>
+#include <system_error>
+
+namespace mlap {
+namespace {
+
+// Long enough to bridge the gap between the regions of one call, short enough to leave no trace when idle.
+constexpr auto kSpinTime = std::chrono::microseconds(50);
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// Spins until `done` holds or the spin time is over; returns whether it holds.
+template <typename Done>
+bool SpinUntil(Done done) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      Pause();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_workers) {
+  for (int worker = 1; worker < num_workers; ++worker) {
+    try {
+      threads_.emplace_back([this, worker] { WorkerLoop(worker); });
+    } catch (const std::system_error&) {
+      break;  // fewer workers compute the same results
+    }
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard<std::mutex> lock(sleep_mutex_);
+    stop_.store(true);
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::RunTasks(int worker) {
+  const int64_t num_tasks = num_tasks_;
+  const TaskBody& body = *body_;
+  for (int64_t task = next_task_.fetch_add(1, std::memory_order_relaxed); task < num_tasks;
+       task = next_task_.fetch_add(1, std::memory_order_relaxed)) {
+    body(task, worker);
+  }
+}
+
+// Waits for a region later than `seen`; false when the pool stops.
+bool ThreadPool::AwaitRegion(uint64_t seen) {
+  const auto changed = [&] { return region_.load() != seen || stop_.load(); };
+  if (!SpinUntil(changed)) {
+    std::unique_lock<std::mutex> lock(sleep_mutex_);
+    sleepers_.fetch_add(1);
+    wake_.wait(lock, changed);
+    sleepers_.fetch_sub(1);
+  }
+  return region_.load() != seen;
+}
+
+void ThreadPool::WorkerLoop(int worker) {
+  uint64_t seen = 0;
+  while (AwaitRegion(seen)) {
+    ++seen;
+    RunTasks(worker);
+    workers_busy_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+
+void ThreadPool::ParallelFor(int64_t num_tasks, TaskBody body) {
+  if (num_tasks <= 0) return;
+  if (threads_.empty() || num_tasks == 1) {
+    for (int64_t task = 0; task < num_tasks; ++task) body(task, 0);
+    return;
+  }
+  std::lock_guard<std::mutex> owner(region_owner_);
+  body_ = &body;
+  num_tasks_ = num_tasks;
+  next_task_.store(0, std::memory_order_relaxed);
+  workers_busy_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+  region_.fetch_add(1);  // sequentially consistent: ordered against the sleepers' count
+  if (sleepers_.load() > 0) {
+    // The empty critical section closes the gap between a sleeper's check of the region and its wait.
+    { std::lock_guard<std::mutex> lock(sleep_mutex_); }
+    wake_.notify_all();
+  }
+  RunTasks(0);
+  // Every worker passes through every region, so that none can still look at this region's tasks afterwards.
+  while (workers_busy_.load(std::memory_order_acquire) != 0) {
+    if (!SpinUntil([&] { return workers_busy_.load(std::memory_order_acquire) == 0; })) std::this_thread::yield();
+  }
+}
+
+}  // namespace mlap

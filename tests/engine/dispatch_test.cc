@@ -1,0 +1,100 @@
+// Which ISA is usable, from recorded CPUID words, and what limits and unknown names do.
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "cpu/cpu_features.h"
+#include "cpu/dispatch.h"
+#include "cpu/isa.h"
+#include "gtest/gtest.h"
+#include "support/usable_isas.h"
+
+namespace mlap {
+namespace {
+
+// Words of real processors; XCR0 0xe7 saves AVX-512 state, 0x7 only AVX.
+constexpr CpuidWords kSapphireRapids = {0x7ffafbff, 0xf1bf07ab, 0x1b415f6e, 0x00001c30, 0xe7};
+constexpr CpuidWords kZen4 = {0x7ed8320b, 0xf1bf97a9, 0x00405fce, 0x00000020, 0xe7};
+constexpr CpuidWords kSkylakeServer = {0x7ffefbff, 0xd39ffffb, 0x00000018, 0x00000000, 0xe7};
+constexpr CpuidWords kHaswell = {0x7ffafbff, 0x000027ab, 0x00000000, 0x00000000, 0x7};
+
+const Isa& Avx512Bf16() { return Isas()[1]; }
+
+TEST(CpuFeatures, AvxBf16NeedsEveryPartAndTheOperatingSystem) {
+  struct Case {
+    const char* name;
+    CpuidWords words;
+    bool usable;
+  };
+  CpuidWords without_os = kSapphireRapids;
+  without_os.xcr0 = 0x7;
+  CpuidWords without_osxsave = kSapphireRapids;
+  without_osxsave.leaf1_ecx &= ~(1u << 27);
+  CpuidWords without_vbmi = kSapphireRapids;
+  without_vbmi.leaf7_ecx &= ~(1u << 1);
+  for (const Case& c : {Case{"Sapphire Rapids", kSapphireRapids, true}, Case{"Zen 4", kZen4, true},
+                        Case{"Skylake server", kSkylakeServer, false}, Case{"Haswell", kHaswell, false},
+                        Case{"operating system without AVX-512", without_os, false},
+                        Case{"no OSXSAVE", without_osxsave, false}, Case{"no VBMI", without_vbmi, false},
+                        Case{"not x86", CpuidWords{}, false}}) {
+    EXPECT_EQ(Avx512Bf16().cpu_has(FeaturesFrom(c.words)), c.usable) << c.name;
+    EXPECT_TRUE(Isas()[0].cpu_has(FeaturesFrom(c.words))) << c.name;
+  }
+}
+
+TEST(Dispatch, ScalarTableIsComplete) {
+  KernelChoice choice;
+  ASSERT_TRUE(ChooseKernels("scalar", &choice).ok());
+  EXPECT_STREQ(choice.isa, "scalar");
+#define MLAP_EXPECT_KERNEL(member, Fn)      \
+  EXPECT_NE(choice.table.member.run, nullptr); \
+  EXPECT_NE(std::strstr(choice.table.member.name, "scalar"), nullptr) << choice.table.member.name;
+  MLAP_KERNEL_LIST(MLAP_EXPECT_KERNEL)
+#undef MLAP_EXPECT_KERNEL
+}
+
+TEST(Dispatch, EveryUsableIsaFillsTheWholeTable) {
+  for (const KernelChoice& choice : test::UsableIsas()) {
+#define MLAP_EXPECT_KERNEL(member, Fn) EXPECT_NE(choice.table.member.run, nullptr) << choice.isa;
+    MLAP_KERNEL_LIST(MLAP_EXPECT_KERNEL)
+#undef MLAP_EXPECT_KERNEL
+  }
+}
+
+TEST(Dispatch, UnknownAndUnusableNamesAreErrors) {
+  KernelChoice choice;
+  for (const char* name : {"avx1024", "Scalar", "scalar ", "avx512", "%s"}) {
+    const Status status = ChooseKernels(name, &choice);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << name;
+    EXPECT_NE(status.text().find(name), std::string::npos) << status.text();
+    EXPECT_NE(status.text().find("scalar"), std::string::npos) << status.text();
+  }
+  for (const Isa& isa : Isas()) {
+    const bool usable = WhyUnusable(isa, FeaturesFrom(ReadCpuid())).empty();
+    EXPECT_EQ(ChooseKernels(isa.name, &choice).code(), usable ? StatusCode::kOk : StatusCode::kUnsupported) << isa.name;
+  }
+  EXPECT_TRUE(ChooseKernels(nullptr, &choice).ok());
+  EXPECT_TRUE(ChooseKernels("", &choice).ok());
+}
+
+TEST(Dispatch, ThreadCountIsAWholeNumber) {
+  int threads = 0;
+  unsetenv("MLAP_NUM_THREADS");
+  ASSERT_TRUE(ConfiguredThreads(&threads).ok());
+  EXPECT_EQ(threads, UsableCpus());
+  for (const char* good : {"1", "3", "1024"}) {
+    setenv("MLAP_NUM_THREADS", good, 1);
+    ASSERT_TRUE(ConfiguredThreads(&threads).ok()) << good;
+    EXPECT_EQ(threads, std::atoi(good));
+  }
+  for (const char* bad : {"0", "-1", "1025", "two", "2x", "2.5", " ", "99999999999999999999"}) {
+    setenv("MLAP_NUM_THREADS", bad, 1);
+    const Status status = ConfiguredThreads(&threads);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << bad;
+    EXPECT_NE(status.text().find("MLAP_NUM_THREADS"), std::string::npos);
+  }
+  unsetenv("MLAP_NUM_THREADS");
+}
+
+}  // namespace
+}  // namespace mlap

@@ -1,0 +1,184 @@
+// The matrix products of every usable ISA: against exact sums, at every tail, on both weight layouts, between guard pages.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "engine/random_values.h"
+#include "gtest/gtest.h"
+#include "support/guarded_buffer.h"
+#include "support/usable_isas.h"
+
+namespace mlap {
+namespace {
+
+using test::GuardedBuffer;
+using test::RandomValues;
+
+struct Case {
+  int64_t rows, k, n, column_begin, column_end;
+  bool is_nz;
+};
+
+template <class T>
+WeightView MakeWeight(const Case& c, const GuardedBuffer& buffer, ElementType type) {
+  return c.is_nz ? NzWeight(buffer.data(), type, c.k, c.n) : RowMajorWeight(buffer.data(), type, c.k, c.n);
+}
+
+size_t WeightElements(const Case& c, ElementType type) {
+  if (!c.is_nz) return static_cast<size_t>(c.k * c.n);
+  const int64_t c0 = FractalColumns(type);
+  return static_cast<size_t>(CeilDiv(c.n, c0) * CeilDiv(c.k, kFractalRows) * kFractalRows * c0);
+}
+
+// Every k and n around the kernels' steps and blocks, row counts around the tiles, column ranges that start and end
+// anywhere.
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const bool is_nz : {true, false}) {
+    for (int64_t k = 1; k <= 37; ++k) cases.push_back({3, k, 33, 0, 33, is_nz});
+    for (int64_t n = 1; n <= 99; ++n) cases.push_back({2, 21, n, 0, n, is_nz});
+    for (int64_t rows = 1; rows <= 26; ++rows) cases.push_back({rows, 18, 70, 0, 70, is_nz});
+    for (int64_t begin = 0; begin < 70; begin += 7) {
+      for (int64_t end = begin + 1; end <= 100; end += 11) cases.push_back({9, 19, 100, begin, end, is_nz});
+    }
+    cases.push_back({17, 512, 192, 0, 192, is_nz});
+    cases.push_back({5, 1536, 48, 16, 48, is_nz});
+  }
+  return cases;
+}
+
+class GemmTest : public testing::TestWithParam<KernelChoice> {};
+
+TEST_P(GemmTest, Bf16MatchesExactSums) {
+  RandomValues random(1);
+  for (const Case& c : Cases()) {
+    GuardedBuffer a(static_cast<size_t>(c.rows * c.k) * sizeof(Bf16));
+    GuardedBuffer w(WeightElements(c, ElementType::kBf16) * sizeof(Bf16));
+    // A NaN in the padding would show if a kernel let the padding in.
+    for (size_t i = 0; i < w.size() / sizeof(Bf16); ++i) w.as<Bf16>()[i] = Bf16{0x7fc0};
+    const WeightView view = MakeWeight<Bf16>(c, w, ElementType::kBf16);
+    for (int64_t i = 0; i < c.rows * c.k; ++i) a.as<Bf16>()[i] = random.NormalBf16();
+    for (int64_t i = 0; i < c.k; ++i) {
+      for (int64_t j = 0; j < c.n; ++j) w.as<Bf16>()[view.Offset(i, j)] = random.NormalBf16();
+    }
+    const int64_t columns = c.column_end - c.column_begin;
+    GuardedBuffer out(static_cast<size_t>(c.rows * columns) * sizeof(Bf16));
+    GetParam().table.gemm_bf16.run({a.as<Bf16>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<Bf16>(), columns});
+    for (int64_t m = 0; m < c.rows; ++m) {
+      for (int64_t j = 0; j < columns; ++j) {
+        double sum = 0.0, magnitude = 0.0;
+        for (int64_t i = 0; i < c.k; ++i) {
+          const double product = static_cast<double>(ToFloat(a.as<Bf16>()[m * c.k + i])) *
+                                 ToFloat(w.as<Bf16>()[view.Offset(i, c.column_begin + j)]);
+          sum += product;
+          magnitude += std::fabs(product);
+        }
+        // One bf16 rounding, plus k binary32 roundings of partial sums no larger than the sum of magnitudes.
+        const double bound = std::fabs(sum) / 256 + static_cast<double>(c.k) * magnitude / (1 << 24);
+        ASSERT_NEAR(ToFloat(out.as<Bf16>()[m * columns + j]), sum, bound)
+            << "rows " << c.rows << " k " << c.k << " n " << c.n << " [" << c.column_begin << ", " << c.column_end
+            << ") nz " << c.is_nz << " at " << m << ", " << j;
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, Int8IsExact) {
+  RandomValues random(2);
+  for (const Case& c : Cases()) {
+    GuardedBuffer a(static_cast<size_t>(c.rows * c.k));
+    GuardedBuffer w(WeightElements(c, ElementType::kInt8));
+    for (size_t i = 0; i < w.size(); ++i) w.as<int8_t>()[i] = 77;
+    const WeightView view = MakeWeight<int8_t>(c, w, ElementType::kInt8);
+    for (int64_t i = 0; i < c.rows * c.k; ++i) a.as<int8_t>()[i] = random.Int8();
+    for (int64_t i = 0; i < c.k; ++i) {
+      for (int64_t j = 0; j < c.n; ++j) w.as<int8_t>()[view.Offset(i, j)] = random.Int8();
+    }
+    const int64_t columns = c.column_end - c.column_begin;
+    GuardedBuffer out(static_cast<size_t>(c.rows * columns) * sizeof(int32_t));
+    GetParam().table.gemm_s8.run(
+        {a.as<int8_t>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<int32_t>(), columns});
+    for (int64_t m = 0; m < c.rows; ++m) {
+      for (int64_t j = 0; j < columns; ++j) {
+        int32_t sum = 0;
+        for (int64_t i = 0; i < c.k; ++i) {
+          sum += a.as<int8_t>()[m * c.k + i] * w.as<int8_t>()[view.Offset(i, c.column_begin + j)];
+        }
+        ASSERT_EQ(out.as<int32_t>()[m * columns + j], sum)
+            << "rows " << c.rows << " k " << c.k << " n " << c.n << " [" << c.column_begin << ", " << c.column_end
+            << ") nz " << c.is_nz << " at " << m << ", " << j;
+      }
+    }
+  }
+}
+
+// The largest sums the operator can make: 8192 products of -128 and -128, and of -128 and 127.
+TEST_P(GemmTest, Int8ExtremesDoNotSaturate) {
+  constexpr int64_t kK = 8192;
+  for (const int8_t x : {-128, 127}) {
+    for (const int8_t y : {-128, 127}) {
+      const std::vector<int8_t> a(kK, x), w(static_cast<size_t>(kK) * 32, y);
+      std::vector<int32_t> out(32);
+      GetParam().table.gemm_s8.run({a.data(), kK, 1, NzWeight(w.data(), ElementType::kInt8, kK, 32), 0, 32, out.data(), 32});
+      for (const int32_t sum : out) EXPECT_EQ(sum, kK * x * y);
+    }
+  }
+}
+
+// A row's result is the same bits alone, in any tile, at any position, in any column range, and from a strided output.
+TEST_P(GemmTest, RowsAndColumnsAreIndependent) {
+  constexpr int64_t kRows = 23, kK = 77, kN = 130;
+  RandomValues random(3);
+  std::vector<Bf16> a(kRows * kK), w(static_cast<size_t>(CeilDiv(kN, 16) * 16 * 80));
+  for (Bf16& x : a) x = random.NormalBf16();
+  for (Bf16& x : w) x = random.NormalBf16();
+  const WeightView view = NzWeight(w.data(), ElementType::kBf16, kK, kN);
+  std::vector<Bf16> whole(kRows * kN);
+  GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, whole.data(), kN});
+  for (int64_t rows = 1; rows <= 12; ++rows) {
+    for (int64_t first = 0; first + rows <= kRows; first += 5) {
+      const int64_t begin = first % 19, end = kN - first;
+      std::vector<Bf16> part(static_cast<size_t>(rows * 200), Bf16{0xabcd});
+      GetParam().table.gemm_bf16.run({a.data() + first * kK, kK, rows, view, begin, end, part.data(), 200});
+      for (int64_t m = 0; m < rows; ++m) {
+        for (int64_t j = 0; j < 200; ++j) {
+          const uint16_t expected = j < end - begin ? whole[static_cast<size_t>((first + m) * kN + begin + j)].bits : 0xabcd;
+          ASSERT_EQ(part[static_cast<size_t>(m * 200 + j)].bits, expected);
+        }
+      }
+    }
+  }
+}
+
+// What is not finite, or denormal, in one row does not touch another.
+TEST_P(GemmTest, SpecialValuesStayInTheirRow) {
+  constexpr int64_t kRows = 9, kK = 33, kN = 40;
+  RandomValues random(4);
+  std::vector<Bf16> clean(kRows * kK), w(static_cast<size_t>(3 * 16 * 48));
+  for (Bf16& x : clean) x = random.NormalBf16();
+  for (Bf16& x : w) x = random.NormalBf16();
+  const WeightView view = NzWeight(w.data(), ElementType::kBf16, kK, kN);
+  std::vector<Bf16> expected(kRows * kN);
+  GetParam().table.gemm_bf16.run({clean.data(), kK, kRows, view, 0, kN, expected.data(), kN});
+  for (const uint16_t special : {0x7fc0, 0x7f80, 0xff80, 0x0001, 0x7f7f}) {
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::vector<Bf16> a = clean;
+      a[static_cast<size_t>(row * kK + 32)].bits = special;
+      a[static_cast<size_t>(row * kK)].bits = special;
+      std::vector<Bf16> out(kRows * kN);
+      GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, out.data(), kN});
+      for (int64_t m = 0; m < kRows; ++m) {
+        if (m == row) continue;
+        ASSERT_EQ(std::memcmp(&out[static_cast<size_t>(m * kN)], &expected[static_cast<size_t>(m * kN)], kN * sizeof(Bf16)), 0);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, GemmTest, testing::ValuesIn(test::UsableIsas()),
+                         [](const auto& instance) { return test::IsaName(instance.param); });
+
+}  // namespace
+}  // namespace mlap

@@ -1,0 +1,126 @@
+// A token's results do not depend on the batch around it, on its position there, or on the number of threads: bit for bit,
+// in every scenario, on every usable ISA.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "core/prolog_plan.h"
+#include "core/prolog_run.h"
+#include "engine/random_call.h"
+#include "gtest/gtest.h"
+#include "parallel/thread_pool.h"
+#include "support/guarded_buffer.h"
+#include "support/usable_isas.h"
+
+namespace mlap {
+namespace {
+
+using test::RandomCall;
+
+// Tails everywhere: no size is a multiple of a kernel's step, except for what PA_NZ asks of cache rows.
+constexpr PrologShape kShape = {130, 70, 52, 3, 20, 32, 64};
+
+void RunCall(const PrologArgs& args, const KernelTable& kernels, Executor* executor) {
+  PrologPlan plan;
+  ASSERT_TRUE(PlanProlog(args.shape, args.mode, executor->num_workers(), &plan).ok());
+  // A workspace of exactly the promised size, at an odd address, full of NaN patterns.
+  test::GuardedBuffer workspace(plan.workspace_bytes);
+  workspace.Fill(0xff);
+  ASSERT_TRUE(RunProlog(args, plan, kernels, executor, workspace.data(), nullptr).ok());
+}
+
+class InvarianceTest : public testing::TestWithParam<KernelChoice> {};
+
+TEST_P(InvarianceTest, BatchPositionAndThreads) {
+  for (const test::CallOptions& options : test::AllScenarios(kShape)) {
+    SCOPED_TRACE(Describe(options));
+    const RandomCall call(options);
+    // Every token in a call of its own, all into one pair of caches.
+    RandomCall::Outputs alone = call.FreshOutputs();
+    SerialExecutor serial;
+    for (int64_t t = 0; t < kShape.tokens; ++t) {
+      PrologArgs args = call.Args(t, t + 1, &alone);
+      RunCall(args, GetParam().table, &serial);
+    }
+    for (const int threads : {1, 2, 3, 7}) {
+      ThreadPool pool(threads);
+      for (const int64_t tokens : {1, 2, 5, 16, 17, 63, 130}) {
+        SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(tokens) + " tokens");
+        RandomCall::Outputs batched = call.FreshOutputs();
+        for (int64_t begin = 0; begin < kShape.tokens; begin += tokens) {
+          PrologArgs args = call.Args(begin, std::min(begin + tokens, kShape.tokens), &batched);
+          RunCall(args, GetParam().table, &pool);
+        }
+        ASSERT_TRUE(batched == alone);
+      }
+    }
+  }
+}
+
+// More tokens than one block holds: the blocks' borders do not show.
+TEST_P(InvarianceTest, TokenBlocks) {
+  PrologShape shape = {1100, 48, 32, 2, 16, 8, 32};
+  for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr, WeightQuant::kFull}) {
+    test::CallOptions options;
+    options.shape = shape;
+    options.weight_quant = quant;
+    options.block_num = 20;
+    const RandomCall call(options);
+    RandomCall::Outputs whole = call.FreshOutputs(), parts = call.FreshOutputs();
+    ThreadPool pool(2);
+    RunCall(call.Args(0, shape.tokens, &whole), GetParam().table, &pool);
+    for (int64_t begin = 0; begin < shape.tokens; begin += 275) {
+      PrologArgs args = call.Args(begin, begin + 275, &parts);
+      RunCall(args, GetParam().table, &pool);
+    }
+    EXPECT_TRUE(whole == parts);
+  }
+}
+
+TEST_P(InvarianceTest, TheLastOfEqualSlotsWins) {
+  for (const test::CallOptions& options : test::AllScenarios({16, 64, 48, 2, 16, 32, 64})) {
+    const RandomCall call(options);
+    RandomCall::Outputs together = call.FreshOutputs(), last_only = call.FreshOutputs();
+    ThreadPool pool(3);
+    const std::vector<int64_t> same(16, 70);
+    PrologArgs args = call.Args(0, 16, &together);
+    args.cache_index = same.data();
+    RunCall(args, GetParam().table, &pool);
+    args = call.Args(15, 16, &last_only);
+    args.cache_index = same.data();
+    RunCall(args, GetParam().table, &pool);
+    EXPECT_EQ(together.kv_cache, last_only.kv_cache) << Describe(options);
+    EXPECT_EQ(together.kr_cache, last_only.kr_cache) << Describe(options);
+  }
+}
+
+TEST_P(InvarianceTest, AnIndexOutOfRangeWritesNothing) {
+  for (const test::CallOptions& options : test::AllScenarios({5, 64, 48, 2, 16, 32, 64})) {
+    const RandomCall call(options);
+    RandomCall::Outputs out = call.FreshOutputs();
+    const RandomCall::Outputs untouched = out;
+    const int64_t capacity = options.block_num * options.block_size;
+    PrologArgs args = call.Args(0, 5, &out);
+    for (const int64_t bad : {capacity, capacity + 1, INT64_MAX}) {
+      const std::vector<int64_t> index = {0, 1, -1, bad, 2};
+      args.cache_index = index.data();
+      PrologPlan plan;
+      ASSERT_TRUE(PlanProlog(args.shape, args.mode, 1, &plan).ok());
+      std::vector<char> workspace(plan.workspace_bytes);
+      SerialExecutor serial;
+      const Status status = RunProlog(args, plan, GetParam().table, &serial, workspace.data(), nullptr);
+      EXPECT_EQ(status.code(), StatusCode::kIndexOutOfRange);
+      for (const std::string& part : {std::string("token 3"), std::to_string(bad), std::to_string(capacity)}) {
+        EXPECT_NE(status.text().find(part), std::string::npos) << status.text();
+      }
+      EXPECT_TRUE(out == untouched);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, InvarianceTest, testing::ValuesIn(test::UsableIsas()),
+                         [](const auto& instance) { return test::IsaName(instance.param); });
+
+}  // namespace
+}  // namespace mlap

@@ -1,0 +1,208 @@
+// The row kernels: bit for bit the scalar ones on every usable ISA at every length; the scalar ones by hand.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/int8_rounding.h"
+#include "engine/random_values.h"
+#include "gtest/gtest.h"
+#include "support/guarded_buffer.h"
+#include "support/usable_isas.h"
+
+namespace mlap {
+namespace {
+
+using test::GuardedBuffer;
+using test::RandomValues;
+
+KernelTable Scalar() {
+  KernelChoice choice;
+  EXPECT_TRUE(ChooseKernels("scalar", &choice).ok());
+  return choice.table;
+}
+
+// Lengths around the vectors and around the 64 lanes of the sum of squares, and the operator's own.
+std::vector<int64_t> Lengths() {
+  std::vector<int64_t> lengths;
+  for (int64_t n = 1; n <= 2 * 64 + 3; ++n) lengths.push_back(n);
+  for (const int64_t n : {512, 1536, 1537, 2048}) lengths.push_back(n);
+  return lengths;
+}
+
+// Finite values of every magnitude, ties of the int8 rounding, zeros of both signs, denormals.
+float Value(RandomValues* random) {
+  switch (random->Below(8)) {
+    case 0:
+      return static_cast<float>(random->Below(257) - 128) + 0.5f;
+    case 1:
+      return random->Normal(1e-40f);
+    case 2:
+      return random->Below(2) == 0 ? 0.0f : -0.0f;
+    case 3:
+      return random->Normal(1e30f);
+    default:
+      return random->Normal();
+  }
+}
+
+template <class T>
+GuardedBuffer Row(int64_t n) {
+  return GuardedBuffer(static_cast<size_t>(n) * sizeof(T));
+}
+
+class RowKernelsTest : public testing::TestWithParam<KernelChoice> {
+ protected:
+  // Runs `kernel(table, output)` with the scalar table and this ISA's on guarded outputs and compares the bytes.
+  template <class T, class Fn>
+  void ExpectSameAsScalar(int64_t n, Fn kernel, const char* what) {
+    GuardedBuffer expected = Row<T>(n), actual = Row<T>(n);
+    const KernelTable scalar = Scalar();
+    kernel(scalar, expected.template as<T>());
+    kernel(GetParam().table, actual.template as<T>());
+    EXPECT_EQ(expected.Bytes(), actual.Bytes()) << what << " n " << n;
+  }
+};
+
+TEST_P(RowKernelsTest, MatchScalarBitForBit) {
+  RandomValues random(7);
+  for (const int64_t n : Lengths()) {
+    for (const bool special : {false, true}) {
+      GuardedBuffer x = Row<float>(n), s = Row<float>(n), bf = Row<Bf16>(n), sums = Row<int32_t>(n);
+      for (int64_t j = 0; j < n; ++j) {
+        x.as<float>()[j] = special ? Value(&random) : random.Normal();
+        s.as<float>()[j] = std::fabs(random.Normal()) + 0.1f;
+        bf.as<Bf16>()[j] = special ? Bf16{static_cast<uint16_t>(random.Below(0x7f80))} : random.NormalBf16();
+        sums.as<int32_t>()[j] = static_cast<int32_t>(random.Below(int64_t{1} << 32) - (int64_t{1} << 31));
+      }
+      const auto* xs = x.as<const float>();
+      const auto* bfs = bf.as<const Bf16>();
+      ExpectSameAsScalar<float>(n, [&](const KernelTable& t, float* y) { t.widen_bf16.run(bfs, n, y); }, "widen");
+      ExpectSameAsScalar<Bf16>(n, [&](const KernelTable& t, Bf16* y) { t.narrow_to_bf16.run(xs, n, y); }, "narrow");
+      ExpectSameAsScalar<float>(
+          n, [&](const KernelTable& t, float* y) { t.dequantize.run(sums.as<int32_t>(), 0.37f, s.as<float>(), n, y); },
+          "dequantize");
+      ExpectSameAsScalar<int8_t>(
+          n, [&](const KernelTable& t, int8_t* y) { t.quantize_per_channel.run(xs, s.as<float>(), n, y); }, "channel");
+      ExpectSameAsScalar<int8_t>(n, [&](const KernelTable& t, int8_t* y) { t.narrow_to_int8.run(xs, n, y); }, "to int8");
+      ExpectSameAsScalar<float>(n, [&](const KernelTable& t, float* y) { t.scale.run(xs, 0.3f, n, y); }, "scale");
+      float query_scale[2] = {0, 0};
+      int query_run = 0;
+      ExpectSameAsScalar<int8_t>(
+          n, [&](const KernelTable& t, int8_t* y) { t.quantize_query.run(xs, n, y, &query_scale[query_run++]); }, "query");
+      EXPECT_EQ(query_scale[0], query_scale[1]);
+      ExpectSameAsScalar<float>(n, [&](const KernelTable& t, float* y) { t.rms_norm.run(xs, bfs, n, 1e-5f, y); }, "norm");
+      for (const float* smooth : {static_cast<const float*>(nullptr), s.as<const float>()}) {
+        float scale[2] = {0, 0};
+        int which = 0;
+        ExpectSameAsScalar<int8_t>(
+            n,
+            [&](const KernelTable& t, int8_t* y) {
+              std::vector<float> z(xs, xs + n);
+              t.quantize_per_token.run(z.data(), smooth, n, y, &scale[which++]);
+            },
+            "token");
+        EXPECT_EQ(std::memcmp(&scale[0], &scale[1], sizeof(float)), 0) << n;
+      }
+      if (n % 2 == 0) {
+        GuardedBuffer sin = Row<Bf16>(n);
+        for (int64_t j = 0; j < n; ++j) sin.as<Bf16>()[j] = random.NormalBf16();
+        ExpectSameAsScalar<Bf16>(
+            n, [&](const KernelTable& t, Bf16* y) { t.rope.run(xs, bfs, sin.as<Bf16>(), n, y); }, "rope");
+      }
+    }
+  }
+}
+
+// NaN and infinity: the same class of result on every ISA, and int8 0 for NaN.
+TEST_P(RowKernelsTest, SpecialValues) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float special : {inf, -inf, nan, -nan}) {
+    for (const int64_t n : {1, 15, 16, 17, 40}) {
+      for (int64_t at = 0; at < n; at += 7) {
+        std::vector<float> x(static_cast<size_t>(n), 0.75f);
+        x[static_cast<size_t>(at)] = special;
+        std::vector<int8_t> q(static_cast<size_t>(n), 55);
+        float scale = -1.0f;
+        std::vector<float> z = x;
+        GetParam().table.quantize_per_token.run(z.data(), nullptr, n, q.data(), &scale);
+        EXPECT_TRUE(std::isnan(special) ? std::isnan(scale) : scale == inf);
+        for (const int8_t value : q) EXPECT_EQ(value, 0);
+
+        std::vector<float> ones(static_cast<size_t>(n), 1.0f);
+        GetParam().table.quantize_per_channel.run(x.data(), ones.data(), n, q.data());
+        EXPECT_EQ(q[static_cast<size_t>(at)], RoundToInt8(special));
+
+        std::vector<Bf16> narrow(static_cast<size_t>(n));
+        GetParam().table.narrow_to_bf16.run(x.data(), n, narrow.data());
+        const float back = ToFloat(narrow[static_cast<size_t>(at)]);
+        EXPECT_TRUE(std::isnan(special) ? std::isnan(back) : back == special);
+      }
+    }
+  }
+}
+
+TEST_P(RowKernelsTest, ZeroRowQuantisesToZeros) {
+  std::vector<float> x(70, 0.0f);
+  std::vector<int8_t> q(70, 55);
+  float scale = -1.0f;
+  GetParam().table.quantize_per_token.run(x.data(), nullptr, 70, q.data(), &scale);
+  EXPECT_EQ(scale, 0.0f);
+  for (const int8_t value : q) EXPECT_EQ(value, 0);
+}
+
+TEST_P(RowKernelsTest, RopeByHand) {
+  // x = (1 + 2j, 3 + 4j), angles with cos 0.5, sin 0.25 and cos -1, sin 2; the second half has angles of its own.
+  const float x[] = {1, 2, 3, 4};
+  const Bf16 cos[] = {RoundToBf16(0.5f), RoundToBf16(-1.0f), RoundToBf16(8.0f), RoundToBf16(16.0f)};
+  const Bf16 sin[] = {RoundToBf16(0.25f), RoundToBf16(2.0f), RoundToBf16(32.0f), RoundToBf16(64.0f)};
+  Bf16 out[4];
+  GetParam().table.rope.run(x, cos, sin, 4, out);
+  EXPECT_EQ(ToFloat(out[0]), 1 * 0.5f - 2 * 0.25f);
+  EXPECT_EQ(ToFloat(out[1]), 3 * -1.0f - 4 * 2.0f);
+  EXPECT_EQ(ToFloat(out[2]), 2 * 8.0f + 1 * 32.0f);
+  EXPECT_EQ(ToFloat(out[3]), 4 * 16.0f + 3 * 64.0f);
+}
+
+TEST_P(RowKernelsTest, RmsNormByHand) {
+  // mean of squares (9 + 16) / 2 = 12.5, epsilon 12.5, root 5.
+  const float x[] = {3, -4};
+  const Bf16 gamma[] = {RoundToBf16(2.0f), RoundToBf16(0.5f)};
+  float y[2];
+  GetParam().table.rms_norm.run(x, gamma, 2, 12.5f, y);
+  EXPECT_EQ(y[0], 3.0f / 5.0f * 2.0f);
+  EXPECT_EQ(y[1], -4.0f / 5.0f * 0.5f);
+}
+
+TEST_P(RowKernelsTest, QuantisationByHand) {
+  // A = 254, so the factor is 0.5 and 3 and 5 become the ties 1.5 and 2.5.
+  float x[] = {254, 3, 5, -3, 1};
+  int8_t q[5];
+  float scale;
+  GetParam().table.quantize_per_token.run(x, nullptr, 5, q, &scale);
+  EXPECT_EQ(scale, 2.0f);
+  EXPECT_EQ(q[0], 127);
+  EXPECT_EQ(q[1], 2);
+  EXPECT_EQ(q[2], 2);
+  EXPECT_EQ(q[3], -2);
+  EXPECT_EQ(q[4], 0);
+}
+
+TEST_P(RowKernelsTest, TheQueryIsRoundedTwiceWithTiesAway) {
+  // A = 127, so the factor is 1: 63.4999 is 63.5 in binary16 and then 64; 0.5 and 2.5 go away from zero.
+  const float x[] = {127.0f, 63.4999f, -63.4999f, 0.5f, -0.5f, 2.5f, 0.49f, 62.48f, -126.99f};
+  const int8_t expected[] = {127, 64, -64, 1, -1, 3, 0, 62, -127};
+  int8_t q[9];
+  float scale;
+  GetParam().table.quantize_query.run(x, 9, q, &scale);
+  EXPECT_EQ(scale, 1.0f);
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(q[i], expected[i]) << x[i];
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, RowKernelsTest, testing::ValuesIn(test::UsableIsas()),
+                         [](const auto& instance) { return test::IsaName(instance.param); });
+
+}  // namespace
+}  // namespace mlap

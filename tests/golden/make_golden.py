@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Regenerate the golden files in cases/ and the case table of README.md.
+
+  make_golden.py            write everything
+  make_golden.py --check    write nothing; exit 1 if a stored file or the README table differs,
+                            a hand-computed value is missed, the naive model disagrees, or the
+                            case table no longer covers what it promises
+"""
+import sys
+
+sys.dont_write_bytecode = True
+
+import argparse                                             # noqa: E402
+import itertools                                            # noqa: E402
+import pathlib                                              # noqa: E402
+
+import numpy as np                                          # noqa: E402
+
+import hand_computed                                        # noqa: E402
+import mla_prolog_model as model                            # noqa: E402
+import naive_model                                          # noqa: E402
+import safetensors_file                                     # noqa: E402
+from golden_cases import CASES, make_inputs                 # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+CASE_DIR = HERE / "cases"
+README = HERE / "README.md"
+MARKERS = ("<!-- case table: begin -->", "<!-- case table: end -->")
+MAX_FILE, MAX_TOTAL = 300_000, 4_000_000
+
+
+def run(case, inputs):
+    """The model's results for a case."""
+    return model.mla_prolog(inputs, case.scenario, case.cache_mode, float(case.eps[0]),
+                            float(case.eps[1]), case.dims)
+
+
+def encode(case, inputs, results) -> bytes:
+    """The golden file of a case."""
+    tensors = dict(inputs)
+    tensors.update({"expected." + name: value for name, value in results.items()})
+    metadata = {"scenario": case.scenario, "cache_mode": case.cache_mode,
+                "rmsnorm_epsilon_cq": case.eps[0], "rmsnorm_epsilon_ckv": case.eps[1],
+                "covers": case.covers}
+    metadata.update({name: str(value) for name, value in case.dims._asdict().items()})
+    return safetensors_file.encode(tensors, metadata)
+
+
+def case_table() -> str:
+    """The Markdown table of all cases."""
+    lines = ["| file | scenario | smooth | cache mode | token shape | He/Hcq/N/D/Dr/Hckv "
+             "| BlockNum x BlockSize | eps cq, ckv | covers |", "|" + "---|" * 9]
+    for case in CASES:
+        lines.append(
+            f"| {case.name} | {case.scenario} | {'yes' if case.smooth else 'no'} "
+            f"| {case.cache_mode} | {'x'.join(map(str, case.shape))} "
+            f"| {'/'.join(map(str, case.dims))} | {case.blocks[0]} x {case.blocks[1]} "
+            f"| {case.eps[0]}, {case.eps[1]} | {case.covers} |")
+    return "\n".join(lines)
+
+
+def readme_with_table(text: str) -> str:
+    """README text with the part between the markers replaced by the case table."""
+    head, rest = text.split(MARKERS[0])
+    _, tail = rest.split(MARKERS[1])
+    return f"{head}{MARKERS[0]}\n{case_table()}\n{MARKERS[1]}{tail}"
+
+
+# ---------------------------------------------------------------- checks
+
+def check_coverage():
+    """Pairs of (scenario, smooth, cache mode, token form), token counts and features."""
+    rows = [(c.scenario, c.smooth, c.cache_mode, len(c.shape)) for c in CASES]
+    values = (model.SCENARIOS, (False, True), model.CACHE_MODES, (1, 2))
+    for i, j in itertools.combinations(range(4), 2):
+        for pair in itertools.product(values[i], values[j]):
+            if i == 0 and j == 1 and pair == ("non_quant", True):
+                continue                                    # not a legal call
+            assert any((row[i], row[j]) == pair for row in rows), f"pair {pair} not covered"
+    tokens = {int(np.prod(c.shape)) for c in CASES}
+    assert {1, 2, 5, 17} <= tokens, "token counts"
+    assert len({c.name for c in CASES}) == len({c.seed for c in CASES}) == len(CASES)
+
+
+def widened(tensor, tokens: int) -> np.ndarray:
+    """Any result as float64 [tokens, -1]."""
+    values = model.from_bf16(tensor) if tensor.dtype == np.uint16 else tensor
+    return values.reshape(tokens, -1).astype(np.float64)
+
+
+def check_behaviour(case, inputs, results):
+    """Properties that must hold for every case, seen on the expected outputs."""
+    tokens = int(np.prod(case.shape))
+    names = ("query", "query_rope", "c_q", "q_c", "q_r", "c_kv", "k_r")
+    finite = np.all([np.isfinite(widened(results[name], tokens)).all(axis=1) for name in names],
+                    axis=0)
+    assert np.flatnonzero(~finite).tolist() == sorted(case.nonfinite), f"{case.name}: non-finite"
+    # A token alone gives the bits it gives in company.
+    for t in sorted({0, tokens // 2, tokens - 1}):
+        alone = dict(inputs)
+        for name in ("token_x", "rope_sin", "rope_cos", "cache_index", "dequant_scale_x"):
+            if name in inputs:
+                alone[name] = inputs[name].reshape(tokens, -1)[t:t + 1]
+        single = run(case, alone)
+        for name in names:
+            assert single[name].tobytes() == results[name].reshape(tokens, -1)[t].tobytes(), name
+    # Exactly the addressed rows lose the sentinel.
+    used = len({int(s) for s in inputs["cache_index"].flat if s >= 0})
+    for name in ("kv_cache", "kr_cache"):
+        most = used * inputs[name].shape[-1] if inputs[name].size else 0
+        changed = np.count_nonzero(results[name] != inputs[name])
+        least = most if inputs[name].dtype == np.uint16 else 0.8 * most
+        assert least <= changed <= most, f"{case.name}: {changed} elements of {name} changed"
+
+
+def check_discrimination(everything):
+    """The goldens must tell apart casts that are easily confused."""
+    flips = saturated = ties = 0
+    for case, inputs, results in everything:
+        if case.scenario == "partial_kv_per_channel":
+            saturated += np.isin(results["kv_cache"], (-128, 127)).sum()
+        if case.name == "partial_pc_kr_ties":
+            key = [inputs[name].astype(np.float64) if name == "quant_scale_ckr"
+                   else model.from_bf16(inputs[name]) for name in
+                   ("rope_cos", "rope_sin", "quant_scale_ckr")]
+            scaled = model.from_bf16(model.rope(results["k_r"], *key[:2])) * key[2]
+            ties = np.count_nonzero(np.abs(scaled - np.trunc(scaled)) == 0.5)
+        if case.scenario != "full_int8_kv_per_tensor":
+            continue
+        q_c = model.from_bf16(results["q_c"])
+        for head in range(case.dims.heads):
+            query = model.round_bf16(model.matmul_bf16(
+                q_c[:, head], model.from_bf16(inputs["weight_uk"][head])))
+            with np.errstate(all="ignore"):
+                even, _ = model.dynamic_quant(query)
+            stored = results["query"].reshape((-1,) + results["query"].shape[-2:])[:, head]
+            assert np.abs(even.astype(int) - stored).max() <= 1
+            flips += np.count_nonzero(even != stored)
+    assert flips > 10, f"only {flips} query values tell the two query casts apart"
+    assert saturated > 10 and ties > 10, f"{saturated} saturated int8 values, {ties} ties"
+
+
+def check_stored(name: str, data: bytes) -> list:
+    """Compare a golden file with its stored copy; a list of complaints."""
+    path = CASE_DIR / name
+    if not path.is_file():
+        return [f"{name}: missing"]
+    stored = path.read_bytes()
+    if stored == data:
+        return []
+    try:
+        old, old_meta = safetensors_file.decode(stored)
+    except (ValueError, KeyError, TypeError) as error:
+        return [f"{name}: unreadable ({error})"]
+    new, new_meta = safetensors_file.decode(data)
+    bad = [key for key in sorted(set(old) | set(new))
+           if key not in old or key not in new or old[key].dtype != new[key].dtype
+           or old[key].shape != new[key].shape or old[key].tobytes() != new[key].tobytes()]
+    if old_meta != new_meta:
+        bad.append("__metadata__")
+    return [f"{name}: differs in {', '.join(bad) or 'header layout'}"]
+
+
+def main() -> int:
+    """Command line entry."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    check = parser.parse_args().check
+    everything, files, complaints = [], {}, []
+    for case in CASES:
+        inputs = make_inputs(case)
+        results = run(case, inputs)
+        everything.append((case, inputs, results))
+        files[case.name + ".safetensors"] = encode(case, inputs, results)
+    largest, total = max(map(len, files.values())), sum(map(len, files.values()))
+    assert largest < MAX_FILE and total < MAX_TOTAL, f"files too large: {largest}, {total}"
+    readme = README.read_text(encoding="utf-8")
+    stale = sorted(p.name for p in CASE_DIR.glob("*") if p.name not in files)
+
+    if not check:
+        CASE_DIR.mkdir(exist_ok=True)
+        for name, data in files.items():
+            (CASE_DIR / name).write_bytes(data)
+        for name in stale:
+            print(f"note: {name} is no longer a case", file=sys.stderr)
+        README.write_text(readme_with_table(readme), encoding="utf-8")
+        print(f"wrote {len(files)} files, {total} bytes, largest {largest}")
+        return 0
+
+    check_coverage()
+    hand_computed.check_all()
+    check_discrimination(everything)
+    for case, inputs, results in everything:
+        check_behaviour(case, inputs, results)
+        bad = naive_model.differences(inputs, case.scenario, case.cache_mode, float(case.eps[0]),
+                                      float(case.eps[1]), case.dims, results)
+        if bad:
+            complaints.append(f"{case.name}: naive model differs in {', '.join(bad)}")
+        name = case.name + ".safetensors"
+        complaints += check_stored(name, files[name])
+    complaints += [f"{name}: not a case" for name in stale]
+    if readme_with_table(readme) != readme:
+        complaints.append("README.md: case table is out of date")
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    print(f"{len(files)} cases, {total} bytes: {'FAILED' if complaints else 'ok'}")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
