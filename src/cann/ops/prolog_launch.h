@@ -1,0 +1,16 @@
+// From a checked call to an executor: what is computed once, and what each launch does.
+#ifndef MLAP_CANN_OPS_PROLOG_LAUNCH_H_
+#define MLAP_CANN_OPS_PROLOG_LAUNCH_H_
+
+#include "aclnn/acl_meta.h"
+#include "cann/ops/prolog_checks.h"
+
+namespace mlap::cann {
+
+// Plans the call and publishes its executor. `op_name` is the name of the second step.
+aclnnStatus PublishProlog(const char* function, const char* op_name, const PrologParams& params, CheckedCall call,
+                          uint64_t* workspace_size, aclOpExecutor** executor);
+
+}  // namespace mlap::cann
+
+#endif  // MLAP_CANN_OPS_PROLOG_LAUNCH_H_

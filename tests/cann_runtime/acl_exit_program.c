@@ -1,0 +1,48 @@
+/* Ends without tidying up, in the way its argument names, while streams have work queued: the process must neither hang
+ * nor crash. Compiled as C, like the programs of users who write C. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "acl/acl.h"
+#include "aclnnop/aclnn_mla_prolog.h"
+
+static void Nap(void *unused) {
+  (void)unused;
+  usleep(1000);
+}
+
+static void CallTheLibraryAtExit(void) {
+  aclrtFree(NULL);
+  aclGetRecentErrMsg();
+  aclrtSynchronizeDeviceWithTimeout(0);
+}
+
+int main(int argc, char **argv) {
+  const char *way = argc > 1 ? argv[1] : "return";
+  aclrtStream streams[3];
+  aclrtEvent event;
+  void *memory;
+  int64_t dim = 4;
+  int i;
+
+  atexit(CallTheLibraryAtExit);
+  if (aclInit(NULL) != ACL_SUCCESS || aclrtSetDevice(0) != ACL_SUCCESS) return 1;
+  if (aclrtCreateEvent(&event) != ACL_SUCCESS) return 1;
+  if (aclrtMalloc(&memory, 4096, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) return 1;
+  if (aclCreateTensor(&dim, 1, ACL_INT8, NULL, 0, ACL_FORMAT_ND, &dim, 1, memory) == NULL) return 1;
+  for (i = 0; i < 3; ++i) {
+    int j;
+    if (aclrtCreateStream(&streams[i]) != ACL_SUCCESS) return 1;
+    for (j = 0; j < 200; ++j) {
+      if (aclrtLaunchHostFunc(streams[i], Nap, NULL) != ACL_SUCCESS) return 1;
+    }
+    if (aclrtRecordEvent(event, streams[i]) != ACL_SUCCESS) return 1;
+    if (aclrtStreamWaitEvent(NULL, event) != ACL_SUCCESS) return 1;
+  }
+  aclrtSetDevice(5);
+  if (strcmp(way, "exit") == 0) exit(0);
+  if (strcmp(way, "finalize") == 0) return aclFinalize() == ACL_SUCCESS ? 0 : 1;
+  if (strcmp(way, "reset") == 0) return aclrtResetDevice(0) == ACL_SUCCESS ? 0 : 1;
+  return 0;
+}

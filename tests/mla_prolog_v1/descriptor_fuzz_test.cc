@@ -1,0 +1,341 @@
+// Random descriptions: whatever is sent, the first step answers with a status and a text, and nothing is written by a
+// call that was refused, nor outside of what an accepted call describes.
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "prolog_v1_fixture.h"
+
+namespace mlap::prolog_v1_test {
+namespace {
+
+int NumIterations() {
+  const char* text = std::getenv("MLAP_FUZZ_ITERATIONS");
+  return text == nullptr ? 3000 : std::atoi(text);
+}
+
+class Fuzzer {
+ public:
+  explicit Fuzzer(uint64_t seed) : engine_(seed) {}
+
+  int64_t Pick(int64_t begin, int64_t end) { return std::uniform_int_distribution<int64_t>(begin, end - 1)(engine_); }
+  bool Chance(int percent) { return Pick(0, 100) < percent; }
+  template <class T>
+  T OneOf(const std::vector<T>& values) {
+    return values[static_cast<size_t>(Pick(0, static_cast<int64_t>(values.size())))];
+  }
+
+  // Near legal numbers, at the ends of types, or anything. Unsigned arithmetic, because `near` may be anything too.
+  int64_t Number(int64_t near) {
+    switch (Pick(0, 7)) {
+      case 0:
+        return static_cast<int64_t>(static_cast<uint64_t>(near) + static_cast<uint64_t>(Pick(-2, 3)));
+      case 1:
+        return OneOf<int64_t>({0, 1, -1, 2, 3, 15, 16, 17, 31, 32, 33});
+      case 2:
+        return OneOf<int64_t>({INT64_MAX, INT64_MIN, INT64_MAX - 1, int64_t{1} << 62, -(int64_t{1} << 62),
+                               int64_t{1} << 61, int64_t{1} << 32, (int64_t{1} << 32) + 1, int64_t{1} << 31,
+                               INT32_MIN});
+      case 3:
+        return static_cast<int64_t>(uint64_t{1} << Pick(0, 64));
+      case 4:
+        return static_cast<int64_t>(static_cast<uint64_t>(near) * 2);
+      case 5:
+        return near / 2;
+      default:
+        return static_cast<int64_t>(engine_());
+    }
+  }
+
+  std::vector<int64_t> Numbers(int64_t near) {
+    std::vector<int64_t> numbers(static_cast<size_t>(Chance(70) ? Pick(0, 6) : Pick(0, 26)));
+    for (int64_t& number : numbers) number = Number(near);
+    return numbers;
+  }
+
+  void MutateTensor(TensorDesc* desc) {
+    // Numbers whose product a test could not compute either stay in the description only: see MemorySuffices.
+    const auto some_dim = [&] { return static_cast<size_t>(Pick(0, static_cast<int64_t>(desc->dims.size()))); };
+    switch (Pick(0, 14)) {
+      case 0:
+        desc->null = !desc->null;
+        break;
+      case 1:
+        desc->dtype = static_cast<aclDataType>(Pick(-5, 61));
+        break;
+      case 2:
+        desc->dtype = OneOf<aclDataType>({ACL_BF16, ACL_INT8, ACL_FLOAT, ACL_INT64, ACL_FLOAT16, ACL_INT4});
+        break;
+      case 3:
+        desc->format = static_cast<aclFormat>(Pick(-5, 61));
+        break;
+      case 4:
+        desc->format = OneOf<aclFormat>({ACL_FORMAT_ND, ACL_FORMAT_NCHW, ACL_FORMAT_FRACTAL_NZ, ACL_FORMAT_NCL});
+        break;
+      case 5:
+      case 6:
+        if (!desc->dims.empty()) desc->dims[some_dim()] = Number(desc->dims[0]);
+        if (desc->strides && Chance(50)) desc->strides.reset();
+        break;
+      case 7:
+        desc->dims = Numbers(16);
+        desc->strides.reset();
+        break;
+      case 8:
+        desc->offset = Number(desc->offset);
+        break;
+      case 9:
+        desc->strides = std::vector<int64_t>(desc->dims.size(), 1);
+        for (int64_t& stride : *desc->strides) stride = Number(16);
+        break;
+      case 10:
+        if (desc->dims.empty()) break;
+        if (!desc->strides) desc->strides = SafeContiguousStrides(*desc);
+        (*desc->strides)[some_dim()] = Number(1);
+        break;
+      case 11:
+        desc->storage_dims = Numbers(16);
+        break;
+      case 12:
+        desc->data = nullptr;
+        break;
+      default:
+        if (desc->dims.size() >= 2) {
+          std::swap(desc->dims[some_dim()], desc->dims[some_dim()]);
+          desc->strides.reset();
+        }
+    }
+  }
+
+  void MutateCall(PrologCall* call) {
+    const int64_t changes = Chance(70) ? 1 : Pick(1, 5);
+    for (int64_t change = 0; change < changes; ++change) {
+      switch (Pick(0, 20)) {
+        case 0:
+          call->cache_mode.reset();
+          break;
+        case 1:
+          call->cache_mode = RandomText();
+          break;
+        case 2:
+          call->cache_mode = OneOf<std::string>({"PA_BSND", "PA_NZ", "BNSD", "TND", "pa_nz", "PA_BLK_NZ"});
+          break;
+        case 3:
+          call->epsilon_cq = static_cast<double>(Number(0));
+          break;
+        default:
+          MutateTensor(&(*call)[static_cast<Param>(Pick(0, kNumParams))]);
+      }
+    }
+  }
+
+ private:
+  static std::vector<int64_t> SafeContiguousStrides(const TensorDesc& desc) {
+    std::vector<int64_t> strides(desc.dims.size(), 1);
+    for (size_t d = strides.size(); d-- > 1;) {
+      if (__builtin_mul_overflow(strides[d], desc.dims[d], &strides[d - 1])) strides[d - 1] = INT64_MAX;
+    }
+    return strides;
+  }
+
+  std::string RandomText() {
+    std::string text(static_cast<size_t>(Chance(90) ? Pick(0, 20) : Pick(0, 100000)), '\0');
+    for (char& c : text) c = static_cast<char>(Pick(1, 256));
+    return text;
+  }
+
+  std::mt19937_64 engine_;
+};
+
+// Whether every element the description names lies inside the buffer it points to.
+bool MemorySuffices(const TensorDesc& desc, const GuardedBuffer& buffer) {
+  for (const int64_t dim : desc.dims) {
+    if (dim == 0) return true;
+  }
+  if (desc.data == nullptr) return false;
+  __int128 low = desc.offset;
+  __int128 high = desc.offset;
+  __int128 stride = 1;
+  for (size_t d = desc.dims.size(); d-- > 0;) {
+    if (desc.dims[d] < 0) return false;
+    const __int128 step = desc.strides ? (*desc.strides)[d] : stride;
+    const __int128 reach = step * (desc.dims[d] - 1);
+    (reach < 0 ? low : high) += reach;
+    stride *= desc.dims[d];
+    const __int128 limit = __int128{1} << 60;
+    if (high > limit || low < -limit || stride > limit) return false;
+  }
+  return low >= 0 && (high + 1) * static_cast<__int128>(desc.ElementBytes()) <= static_cast<__int128>(buffer.size());
+}
+
+class DescriptorFuzz : public PrologV1Test {
+ protected:
+  // Returns whether the call was accepted.
+  bool RunOne(const Config& config, uint64_t seed) {
+    Fuzzer fuzzer(seed);
+    PrologCall call(config);
+    call.Allocate(seed);
+    fuzzer.MutateCall(&call);
+    const auto before = call.Written();
+    call.ProtectAll(Access::kNone);
+    const Phase1Result first = call.Phase1();
+    call.ProtectAll(Access::kReadWrite);
+    if (first.status != 0) {
+      EXPECT_TRUE(first.status == ACLNN_ERR_PARAM_NULLPTR || first.status == ACLNN_ERR_PARAM_INVALID ||
+                  first.status == ACLNN_ERR_INNER_TILING_ERROR || first.status == ACLNN_ERR_INNER_FIND_KERNEL_ERROR)
+          << first.status << ": " << first.text;
+      EXPECT_NE(FirstNamed(first.text), "") << first.status << ": " << first.text;
+      return false;
+    }
+    bool memory_suffices = first.workspace_bytes < (uint64_t{1} << 28);
+    for (int i = 0; i < kNumParams; ++i) {
+      const Param param = static_cast<Param>(i);
+      if (!call[param].null) memory_suffices &= MemorySuffices(call[param], call.buffer(param));
+    }
+    if (!memory_suffices) {
+      Discard(first.executor);
+      return true;
+    }
+    call.ProtectInputs(Access::kRead);
+    GuardedBuffer workspace(first.workspace_bytes);
+    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0) << TakeTexts();
+    const aclError synchronised = aclrtSynchronizeStream(stream_);
+    call.ProtectInputs(Access::kReadWrite);
+    // Fewer slots than the indices were made for: then nothing may have been written.
+    EXPECT_TRUE(synchronised == 0 || synchronised == 507015) << synchronised;
+    if (synchronised != 0) {
+      EXPECT_EQ(call.Written(), before);
+    }
+    call.ExpectGuardsIntact();
+    return true;
+  }
+
+  void RunMany(const char* soc_name, const std::vector<Config>& configs, int iterations, uint64_t first_seed) {
+    const ScopedSoc soc(soc_name);
+    int num_accepted = 0;
+    for (int i = 0; i < iterations; ++i) {
+      const uint64_t seed = first_seed + static_cast<uint64_t>(i);
+      const Config& config = configs[seed % configs.size()];
+      SCOPED_TRACE("MLAP_SOC=" + std::string(soc_name) + " seed " + std::to_string(seed) + ": " + config.Name());
+      num_accepted += RunOne(config, seed);
+      if (HasFailure()) return;  // the first seed is enough to look into
+    }
+    // Otherwise nothing but the first rules has been tried.
+    if (iterations >= 1000) {
+      EXPECT_GT(num_accepted, iterations / 50);
+      EXPECT_LT(num_accepted, iterations / 2);
+    }
+  }
+
+  static std::vector<Config> Tiny() {
+    std::vector<Config> configs;
+    for (const Scenario scenario : kScenarios) {
+      for (const char* mode : {"PA_BSND", "PA_NZ"}) {
+        configs.push_back(TinyConfig(scenario, mode));
+        configs.push_back(TinyConfig(scenario, mode).SetBatchSeq(2, 2));
+        configs.back().nz_2d = true;
+      }
+    }
+    return configs;
+  }
+};
+
+TEST_F(DescriptorFuzz, WithoutLimits) { RunMany("none", Tiny(), NumIterations(), 1000000); }
+
+// Every call is refused at the latest for its sizes, so that all the rules before see their share.
+TEST_F(DescriptorFuzz, WithLimits) {
+  const ScopedSoc soc("ascend910b");
+  const std::vector<Config> configs = Tiny();
+  for (int i = 0; i < NumIterations(); ++i) {
+    const uint64_t seed = 2000000 + static_cast<uint64_t>(i);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    // The only calls that do not depend on sizes are those that write nothing.
+    PrologCall call(configs[seed % configs.size()]);
+    Fuzzer fuzzer(seed);
+    fuzzer.MutateCall(&call);
+    const Phase1Result first = call.Phase1();
+    EXPECT_NE(first.status, 0);
+    EXPECT_NE(FirstNamed(first.text), "") << first.status << ": " << first.text;
+    if (HasFailure()) return;
+  }
+}
+
+// The device's sizes; the data stay inaccessible.
+TEST_F(DescriptorFuzz, DeviceSizes) {
+  for (int i = 0; i < NumIterations(); ++i) {
+    const uint64_t seed = 3000000 + static_cast<uint64_t>(i);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Config config;
+    config.scenario = kScenarios[seed % kScenarios.size()];
+    config.nz_2d = seed % 2 == 0;
+    PrologCall call(config);
+    Fuzzer fuzzer(seed);
+    fuzzer.MutateCall(&call);
+    const Phase1Result first = call.Phase1();
+    if (first.status == 0) {
+      Discard(first.executor);
+    } else {
+      EXPECT_NE(FirstNamed(first.text), "") << first.status << ": " << first.text;
+    }
+    if (HasFailure()) return;
+  }
+}
+
+// Legal calls of any sizes, whose memory ends where inaccessible pages begin.
+TEST_F(DescriptorFuzz, AnySizesWithoutLimits) {
+  const ScopedSoc soc("none");
+  for (int i = 0; i < NumIterations() / 10; ++i) {
+    const uint64_t seed = 4000000 + static_cast<uint64_t>(i);
+    Fuzzer fuzzer(seed);
+    Config config;
+    config.scenario = kScenarios[seed % kScenarios.size()];
+    config.hidden = fuzzer.Pick(1, 70);
+    config.q_rank = fuzzer.Pick(1, 70);
+    config.heads = fuzzer.Pick(1, 6);
+    config.nope = fuzzer.Pick(1, 40);
+    config.rope = 2 * fuzzer.Pick(1, 20);
+    config.kv_rank = fuzzer.Pick(1, 70);
+    config.block_num = fuzzer.Pick(1, 4);
+    config.block_size = fuzzer.Pick(1, 20);
+    config.nz_2d = true;  // the form that has any sizes; its memory is padded to whole fractals
+    config.SetFused(fuzzer.Pick(1, config.Capacity() + 1));
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + config.Name());
+    PrologCall call(config);
+    call.Allocate(seed);
+    const RunResult result = call.Run(stream_);
+    EXPECT_TRUE(result.Ok()) << result;
+    if (HasFailure()) return;
+  }
+}
+
+// An NZ row whose width is no multiple of its fractals' does not fit into its page. Whatever is decided about it, the
+// neighbours' memory is not the operator's.
+TEST_F(DescriptorFuzz, NzCachesOfAnyWidthStayInTheirMemory) {
+  const ScopedSoc soc("none");
+  for (const Scenario scenario : {Scenario::kNonQuant, Scenario::kPerChannel}) {
+    for (const int64_t rope : {2, 8, 16, 24, 32, 48}) {
+      for (const int64_t kv_rank : {1, 8, 16, 24, 32, 40, 48, 64}) {
+        Config config = TinyConfig(scenario, "PA_NZ");
+        config.nz_2d = true;
+        config.rope = rope;
+        config.kv_rank = kv_rank;
+        SCOPED_TRACE(config.Name());
+        PrologCall call(config);
+        call.Allocate();
+        call.slots()[0] = config.Capacity() - 1;
+        const RunResult result = call.Run(stream_);
+        if (result.phase1 == 0) {
+          EXPECT_TRUE(result.Ok()) << result;
+        } else {
+          EXPECT_EQ(result.phase1, ACLNN_ERR_INNER_TILING_ERROR) << result;
+          EXPECT_NE(FirstNamed(result.text), "") << result.text;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mlap::prolog_v1_test
