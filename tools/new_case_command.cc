@@ -1,0 +1,114 @@
+// `mlaprolog new-case`
+#include <fmt/format.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "cann_case.h"
+#include "case_generator.h"
+#include "case_options.h"
+#include "commands.h"
+#include "memory_budget.h"
+#include "model_table.h"
+#include "prolog_case.h"
+#include "tool_error.h"
+
+namespace mlap::tools {
+namespace {
+
+constexpr const char* kFooter =
+    R"(The same options give the same bytes on every machine. Weights are N(0, 0.02^2) in FRACTAL_NZ, or
+these quantised per column; activations N(0, 1); tokens go to distinct random slots.
+
+Examples:
+  mlaprolog new-case --model list
+  mlaprolog new-case v3.safetensors --model deepseek-v3 --tokens 8
+  mlaprolog new-case k2.safetensors --model kimi-k2 --heads 8 --scenario partial-kv-int8 --smooth --cache-mode PA_NZ
+  mlaprolog new-case prefill.safetensors --model youtu-llm --batch 2 --seq 512 --blocks 64)";
+
+struct NewCaseOptions {
+  std::string path;
+  CaseOptions recipe;
+};
+
+int ListModels() {
+  const std::string_view soc = CannSession::SocName();
+  fmt::print("{:<19}{:>6}{:>6}{:>5}{:>5}{:>4}{:>6}{:>8}{:>10}{:>6}  {:<14}{}\n", "model", "He", "Hcq", "N", "D", "Dr",
+             "Hckv", "epsilon", "theta", "yarn", soc, "notes");
+  for (const Model& model : Models()) {
+    const LayerDims& d = model.dims;
+    CaseOptions options;
+    options.model = model.name;
+    std::string why_not;
+    const bool is_accepted = IsShapeAccepted(MakeRecipe(options).shape, &why_not);
+    fmt::print("{:<19}{:>6}{:>6}{:>5}{:>5}{:>4}{:>6}{:>8.0e}{:>10g}{:>6g}  {:<14}{}\n", model.name, d.hidden, d.q_rank,
+               d.heads, d.nope, d.rope, d.kv_rank, model.epsilon, model.rope_theta, model.yarn_factor,
+               is_accepted ? "accepts it" : "refuses it", model.note);
+  }
+  fmt::print("The column {} says what aclnnMlaProlog answers under its limits; MLAP_SOC chooses the device.\n", soc);
+  return kExitDone;
+}
+
+int NewCase(const NewCaseOptions& options) {
+  if (options.recipe.model == "list") return ListModels();
+  if (options.path.empty()) Fail("OUT: expected the name of the file to write, found none");
+  const CaseRecipe recipe = MakeRecipe(options.recipe);
+  PrologCase prolog_case = GenerateCase(recipe);
+  prolog_case.metadata["model"] = options.recipe.model;
+  SaveTensors(options.path, prolog_case.inputs, prolog_case.metadata);
+  fmt::print("{}\n  case     {}\n  size     {:.1f} MB\n", options.path, DescribeShape(recipe.shape),
+             InputBytes(recipe.shape) * 1e-6);
+  return kExitDone;
+}
+
+void AddSize(CLI::App* verb, const char* flag, int64_t* value, int64_t max, const char* text) {
+  verb->add_option(flag, *value, text)->check(CLI::Range(int64_t{1}, max))->type_name("NUMBER");
+}
+
+// CLI::Range takes a NaN for a number in range.
+void AddNumber(CLI::App* verb, const char* flag, double* value, double min, double max, const char* text) {
+  const auto check = [min, max](const std::string& given) -> std::string {
+    double number = 0.0;
+    if (CLI::detail::lexical_cast(given, number) && number >= min && number <= max) return "";
+    return fmt::format("expected a number from {:g} to {:g}, found '{}'", min, max, given);
+  };
+  verb->add_option(flag, *value, text)->check(check)->type_name("NUMBER");
+}
+
+}  // namespace
+
+void AddNewCaseCommand(CLI::App* app, CommandAction* action) {
+  constexpr int64_t kMaxDim = int64_t{1} << 20;
+  constexpr int64_t kMaxTokens = int64_t{1} << 24;
+  auto options = std::make_shared<NewCaseOptions>();
+  CaseOptions& recipe = options->recipe;
+  CLI::App* verb = app->add_subcommand("new-case", "Write a case with a model's sizes and random contents");
+  verb->footer(kFooter);
+  verb->add_option("OUT", options->path, "The .safetensors file to write");
+  verb->add_option("--model", recipe.model, "The model whose sizes to take; 'list' shows them")->capture_default_str();
+  verb->add_option("--scenario", recipe.scenario, "non-quant, partial or partial-kv-int8")->capture_default_str();
+  verb->add_flag("--smooth", recipe.smooth, "With smooth scales for the query latent");
+  verb->add_option("--cache-mode", recipe.cache_mode, "PA_BSND or PA_NZ")->capture_default_str();
+  AddSize(verb, "--tokens", &recipe.tokens, kMaxTokens, "T: tokens of a (T) case; 8 if nothing is said");
+  AddSize(verb, "--batch", &recipe.batch, kMaxDim, "B: sequences of a (B, S) case");
+  AddSize(verb, "--seq", &recipe.seq, kMaxDim, "S: tokens of each sequence of a (B, S) case");
+  AddSize(verb, "--block-size", &recipe.block_size, kMaxDim, "Slots of a cache page; 128 if nothing is said");
+  verb->add_option("--blocks", recipe.blocks, "Pages of each cache")->capture_default_str();
+  AddSize(verb, "--heads", &recipe.heads, kMaxDim, "N, instead of the model's");
+  AddSize(verb, "--hidden", &recipe.hidden, kMaxDim, "He, instead of the model's");
+  AddSize(verb, "--q-rank", &recipe.q_rank, kMaxDim, "Hcq, instead of the model's");
+  AddSize(verb, "--kv-rank", &recipe.kv_rank, kMaxDim, "Hckv, instead of the model's");
+  AddSize(verb, "--nope", &recipe.nope, kMaxDim, "D, instead of the model's");
+  AddSize(verb, "--rope", &recipe.rope, kMaxDim, "Dr, instead of the model's");
+  AddNumber(verb, "--epsilon", &recipe.epsilon, 0.0, 1e6, "Of both norms, instead of the model's");
+  AddNumber(verb, "--rope-theta", &recipe.rope_theta, 1.5, 1e12, "Instead of the model's");
+  AddNumber(verb, "--yarn-factor", &recipe.yarn_factor, 1.0, 1e6, "Instead of the model's; 1 is plain RoPE");
+  verb->add_option("--seed", recipe.seed, "Another number gives other contents")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  verb->callback([options, action] { *action = [options] { return NewCase(*options); }; });
+}
+
+}  // namespace mlap::tools
