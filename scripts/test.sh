@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the library and runs the test suite. Needs nothing prepared: missing Debian packages are installed.
+#
+#   scripts/test.sh                 the optimised build, with the machine's best kernels and with the scalar ones
+#   scripts/test.sh asan [tsan]     the build(s) with sanitizers instead
+#   scripts/test.sh all             all of these
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+presets=("${@:-release}")
+[ "${presets[*]}" != all ] || presets=(asan tsan release)
+
+scripts/install_packages.sh test
+jobs=$(nproc)
+for preset in "${presets[@]}"; do
+  echo "== $preset: build"
+  cmake --preset "$preset" -DMLAP_BUILD_TESTS=ON >/dev/null
+  cmake --build --preset "$preset" -- -j "$jobs"
+done
+for preset in "${presets[@]}"; do
+  if [ "$preset" = release ]; then
+    echo "== $preset: the suites above the kernels, with the scalar ones"
+    MLAP_MAX_ISA=scalar ctest --preset "$preset" -j "$jobs" -R '^(mla_prolog_v1|tools|api|examples)\.'
+  fi
+  echo "== $preset: the whole suite"
+  ctest --preset "$preset" -j "$jobs"
+done
