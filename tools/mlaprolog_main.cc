@@ -47,6 +47,9 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& request) {
     return app.exit(request);  // --help, --version
   } catch (const CLI::ParseError& error) {
+    if (argc < 2) {
+      return Complain("expected a verb: demo, run, new-case or info (--help explains them)");
+    }
     return Complain(std::string(error.what()) + " (--help explains the options)");
   }
   const int code = action();

@@ -205,6 +205,9 @@ TEST_F(ExecutorProtocol, ARepeatableExecutorCanBeRetargeted) {
         aclnnStatus status = 0;
         if (way == Way::kByPosition) {
           status = aclSetTensorAddr(first.executor, param, tensor, address);
+        } else if (param == kKvCache || param == kKrCache) {
+          // In the operator's definition the caches are outputs as well, behind the two others.
+          status = aclSetOutputTensorAddr(first.executor, param == kKvCache ? 2 : 3, tensor, address);
         } else if (param < kQueryOut) {
           status = aclSetInputTensorAddr(first.executor, param, tensor, address);
         } else {
@@ -215,7 +218,7 @@ TEST_F(ExecutorProtocol, ARepeatableExecutorCanBeRetargeted) {
       EXPECT_EQ(aclSetTensorAddr(first.executor, kNumParams, handles.owned[kTokenX], source[kTokenX].data), kInvalid);
       EXPECT_EQ(aclSetInputTensorAddr(first.executor, kQueryOut, handles.owned[kTokenX], source[kTokenX].data),
                 kInvalid);
-      EXPECT_EQ(aclSetOutputTensorAddr(first.executor, 2, handles.owned[kQueryOut], source[kQueryOut].data), kInvalid);
+      EXPECT_EQ(aclSetOutputTensorAddr(first.executor, 4, handles.owned[kQueryOut], source[kQueryOut].data), kInvalid);
       const auto untouched = source.Written();
       source.ProtectAll(Access::kNone);
       GuardedBuffer workspace(first.workspace_bytes);
