@@ -2,8 +2,12 @@
 include(CheckCXXCompilerFlag)
 
 set(MLAP_ISA_FLAGS_scalar "")
-set(MLAP_ISA_FLAGS_avx512bf16
-    -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni -mavx512bf16 -mfma -mprefer-vector-width=512)
+set(MLAP_ISA_FLAGS_avx2 -mavx2 -mfma)
+set(MLAP_ISA_FLAGS_avxvnni ${MLAP_ISA_FLAGS_avx2} -mavxvnni)
+set(MLAP_ISA_FLAGS_avx512 ${MLAP_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
+set(MLAP_ISA_FLAGS_avx512bf16 ${MLAP_ISA_FLAGS_avx512} -mavx512vbmi -mavx512vnni -mavx512bf16)
+
+set(MLAP_ISA_FLAGS_amx ${MLAP_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16 -mamx-int8)
 
 # Adds the kernel objects of one ISA as target mlap_kernels_<isa>, if the compiler and the target architecture know it.
 # Sets MLAP_BUILT_ISAS and MLAP_HAVE_<isa> in the caller's scope.

@@ -78,9 +78,16 @@ class TensorChecks {
     CheckDtype(name, tensor, dtype);
     CheckDims(name, tensor, dims);
     if (!ok()) return;
-    if (tensor.layout != MLAP_ROW_MAJOR) return Refuse(name, "layout MLAP_ROW_MAJOR", "MLAP_FRACTAL_NZ");
+    CheckRowMajor(name, tensor);
+    if (!ok()) return;
     if (!IsContiguous(tensor)) return Refuse(name, "a contiguous tensor", "strides with gaps");
     CheckData(name, tensor);
+  }
+
+  void CheckRowMajor(const char* name, const mlap_tensor& tensor) {
+    if (ok() && tensor.layout != MLAP_ROW_MAJOR) {
+      Refuse(name, "layout MLAP_ROW_MAJOR", std::to_string(static_cast<int>(tensor.layout)));
+    }
   }
 
   void CheckDims(const char* name, const mlap_tensor& tensor, const std::vector<int64_t>& dims) {
@@ -123,6 +130,7 @@ WeightView CheckWeight(TensorChecks* checks, const char* name, const mlap_tensor
     return {};
   }
   const bool is_nz = tensor.layout == MLAP_FRACTAL_NZ;
+  if (!is_nz) checks->CheckRowMajor(name, tensor);
   const int64_t c0 = FractalColumns(type);
   checks->CheckDims(name, tensor,
                     is_nz ? std::vector<int64_t>{CeilDiv(n, c0), CeilDiv(k, kFractalRows), kFractalRows, c0}
@@ -136,12 +144,24 @@ CacheView CheckCache(TensorChecks* checks, const char* name, const mlap_tensor& 
                      const std::vector<int64_t>& dims, CacheOrder order) {
   if (!checks->CheckStruct(name, tensor)) return {};
   checks->CheckDtype(name, tensor, dtype);
+  checks->CheckRowMajor(name, tensor);
   checks->CheckDims(name, tensor, dims);
   checks->CheckData(name, tensor);
   if (!checks->ok()) return {};
   const ElementType type = ToElementType(dtype);
   CacheView view = ContiguousCache(tensor.data, type, order, dims[0], dims[1], dims[3]);
   if (!TensorChecks::IsContiguous(tensor)) {
+    int64_t reach = 0;
+    bool overflow = false;
+    for (int i = 0; i < tensor.rank; ++i) {
+      int64_t step = 0;
+      overflow |= __builtin_mul_overflow(tensor.dims[i], tensor.strides[i], &step) ||
+                  __builtin_add_overflow(reach, step < 0 ? -(step + 1) : step, &reach);
+    }
+    if (overflow || reach > (int64_t{1} << 59)) {
+      checks->Refuse(name, "strides that stay in memory", "strides beyond 2^59 elements");
+      return {};
+    }
     view.block_stride = tensor.strides[0];
     view.slot_stride = tensor.strides[1];
     view.element_stride = tensor.strides[3];

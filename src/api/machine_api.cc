@@ -71,7 +71,7 @@ mlap_status mlap_isa_at(size_t index, mlap_isa* isa) {
   if (status != MLAP_OK) return status;
   const mlap::Isa& row = mlap::Isas()[index];
   isa->name = row.name;
-  isa->is_built = row.built ? 1 : 0;
+  isa->is_built = row.use != nullptr ? 1 : 0;
   isa->why_unusable = mlap::Texts().why_unusable[index].c_str();
   isa->is_usable = *isa->why_unusable == '\0' ? 1 : 0;
   return MLAP_OK;

@@ -8,6 +8,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace mlap {
@@ -15,8 +17,11 @@ namespace {
 
 constexpr bool Bit(uint64_t word, int bit) { return ((word >> bit) & 1u) != 0; }
 
-// XCR0: SSE, AVX, and the three AVX-512 state components.
+// XCR0: SSE and AVX; with the three AVX-512 state components.
+constexpr uint64_t kAvxState = 0x6;
 constexpr uint64_t kAvx512State = 0xe6;
+// The tiles' configuration and data.
+constexpr uint64_t kAmxState = 0x60000;
 
 #if defined(__x86_64__)
 uint64_t ReadXcr0() {
@@ -24,14 +29,24 @@ uint64_t ReadXcr0() {
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (static_cast<uint64_t>(high) << 32) | low;
 }
+
+bool RequestAmx() {
+  constexpr long kArchReqXcompPerm = 0x1023;
+  constexpr long kXfeatureXtileData = 18;
+  return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureXtileData) == 0;
+}
 #endif
 
 }  // namespace
 
 CpuFeatures FeaturesFrom(const CpuidWords& words) {
   CpuFeatures features;
-  const bool os_saves_zmm = Bit(words.leaf1_ecx, 27) && (words.xcr0 & kAvx512State) == kAvx512State;
-  if (!os_saves_zmm) return features;
+  const auto os_saves = [&](uint64_t state) { return Bit(words.leaf1_ecx, 27) && (words.xcr0 & state) == state; };
+  if (!os_saves(kAvxState)) return features;
+  features.avx2 = Bit(words.leaf7_ebx, 5);
+  features.fma = Bit(words.leaf1_ecx, 12);
+  features.avxvnni = Bit(words.leaf7_1_eax, 4);
+  if (!os_saves(kAvx512State)) return features;
   features.avx512f = Bit(words.leaf7_ebx, 16);
   features.avx512dq = Bit(words.leaf7_ebx, 17);
   features.avx512bw = Bit(words.leaf7_ebx, 30);
@@ -39,6 +54,8 @@ CpuFeatures FeaturesFrom(const CpuidWords& words) {
   features.avx512vbmi = Bit(words.leaf7_ecx, 1);
   features.avx512vnni = Bit(words.leaf7_ecx, 11);
   features.avx512bf16 = Bit(words.leaf7_1_eax, 5);
+  features.amx = Bit(words.leaf7_edx, 22) && Bit(words.leaf7_edx, 24) && Bit(words.leaf7_edx, 25) &&
+                 os_saves(kAmxState) && words.amx_permitted;
   return features;
 }
 
@@ -52,6 +69,8 @@ CpuidWords ReadCpuid() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return words;
   words.leaf7_ebx = ebx;
   words.leaf7_ecx = ecx;
+  words.leaf7_edx = edx;
+  words.amx_permitted = Bit(edx, 24) && RequestAmx();
   if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) words.leaf7_1_eax = eax;
 #endif
   return words;

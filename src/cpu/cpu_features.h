@@ -12,11 +12,16 @@ struct CpuidWords {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
   uint32_t leaf7_ecx = 0;
+  uint32_t leaf7_edx = 0;
   uint32_t leaf7_1_eax = 0;
   uint64_t xcr0 = 0;
+  bool amx_permitted = false;  // Linux hands out the tile registers on request only
 };
 
 struct CpuFeatures {
+  bool avx2 = false;
+  bool fma = false;
+  bool avxvnni = false;
   bool avx512f = false;
   bool avx512bw = false;
   bool avx512vl = false;
@@ -24,11 +29,13 @@ struct CpuFeatures {
   bool avx512vbmi = false;
   bool avx512vnni = false;
   bool avx512bf16 = false;
+  bool amx = false;  // tiles with bf16 and int8 products
 };
 
 // A feature counts only if the operating system saves the registers it needs.
 CpuFeatures FeaturesFrom(const CpuidWords& words);
 
+// Asks the operating system for the tile registers, where there are any.
 CpuidWords ReadCpuid();
 
 // The processor's name, or the architecture's where there is none.

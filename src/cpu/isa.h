@@ -13,13 +13,12 @@ namespace mlap {
 // One row per ISA. Adding an ISA: a row in isa.cc, a flags line in cmake/kernels.cmake, its kernel files.
 struct Isa {
   const char* name;
-  bool built;                                        // the compiler and the target architecture knew it
   bool (*cpu_has)(const CpuFeatures& features);      // CPU and operating system both
   const char* needs;                                 // what cpu_has asks for, for people
-  void (*use)(KernelTable* table);                   // overrides the table's entries; null when not built
+  void (*use)(KernelTable* table);                   // overrides the table's entries; null: not built
 };
 
-inline constexpr int kNumIsas = 2;
+inline constexpr int kNumIsas = 6;
 const std::array<Isa, kNumIsas>& Isas();
 
 // Why `isa` cannot be used on a CPU with `features`; empty when it can.

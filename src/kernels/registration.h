@@ -10,8 +10,17 @@ namespace mlap {
 void UseGemmScalar(KernelTable* table);
 void UseRowKernelsScalar(KernelTable* table);
 
+void UseGemmAvx2(KernelTable* table);
+void UseRowKernelsAvx2(KernelTable* table);
+
+void UseGemmAvxVnni(KernelTable* table);
+
+void UseGemmAvx512(KernelTable* table);
+void UseRowKernelsAvx512(KernelTable* table);
+
 void UseGemmAvx512Bf16(KernelTable* table);
-void UseRowKernelsAvx512Bf16(KernelTable* table);
+
+void UseGemmAmx(KernelTable* table);
 
 }  // namespace mlap
 

@@ -13,32 +13,47 @@ namespace mlap {
 namespace {
 
 // Words of real processors; XCR0 0xe7 saves AVX-512 state, 0x7 only AVX.
-constexpr CpuidWords kSapphireRapids = {0x7ffafbff, 0xf1bf07ab, 0x1b415f6e, 0x00001c30, 0xe7};
-constexpr CpuidWords kZen4 = {0x7ed8320b, 0xf1bf97a9, 0x00405fce, 0x00000020, 0xe7};
-constexpr CpuidWords kSkylakeServer = {0x7ffefbff, 0xd39ffffb, 0x00000018, 0x00000000, 0xe7};
-constexpr CpuidWords kHaswell = {0x7ffafbff, 0x000027ab, 0x00000000, 0x00000000, 0x7};
+constexpr CpuidWords kSapphireRapids = {0x7ffafbff, 0xf1bf07ab, 0x1b415f6e, 0xffc94412, 0x00001c30, 0x600e7, true};
+constexpr CpuidWords kZen4 = {0x7ed8320b, 0xf1bf97a9, 0x00405fce, 0x10000010, 0x00000020, 0xe7, false};
+constexpr CpuidWords kSkylakeServer = {0x7ffefbff, 0xd39ffffb, 0x00000018, 0xbc000400, 0x00000000, 0xe7, false};
+constexpr CpuidWords kHaswell = {0x7ffafbff, 0x000027ab, 0x00000000, 0x9c000400, 0x00000000, 0x7, false};
 
-const Isa& Avx512Bf16() { return Isas()[1]; }
-
-TEST(CpuFeatures, AvxBf16NeedsEveryPartAndTheOperatingSystem) {
+TEST(CpuFeatures, AnIsaNeedsEveryPartAndTheOperatingSystem) {
   struct Case {
     const char* name;
     CpuidWords words;
-    bool usable;
+    // The usable ISAs besides the scalar one, in the table's order.
+    std::string usable;
   };
   CpuidWords without_os = kSapphireRapids;
   without_os.xcr0 = 0x7;
   CpuidWords without_osxsave = kSapphireRapids;
   without_osxsave.leaf1_ecx &= ~(1u << 27);
+  CpuidWords without_tiles = kSapphireRapids;
+  without_tiles.xcr0 = 0xe7;
+  CpuidWords not_permitted = kSapphireRapids;
+  not_permitted.amx_permitted = false;
   CpuidWords without_vbmi = kSapphireRapids;
   without_vbmi.leaf7_ecx &= ~(1u << 1);
-  for (const Case& c : {Case{"Sapphire Rapids", kSapphireRapids, true}, Case{"Zen 4", kZen4, true},
-                        Case{"Skylake server", kSkylakeServer, false}, Case{"Haswell", kHaswell, false},
-                        Case{"operating system without AVX-512", without_os, false},
-                        Case{"no OSXSAVE", without_osxsave, false}, Case{"no VBMI", without_vbmi, false},
-                        Case{"not x86", CpuidWords{}, false}}) {
-    EXPECT_EQ(Avx512Bf16().cpu_has(FeaturesFrom(c.words)), c.usable) << c.name;
-    EXPECT_TRUE(Isas()[0].cpu_has(FeaturesFrom(c.words))) << c.name;
+  CpuidWords alder_lake = kHaswell;
+  alder_lake.leaf7_1_eax = 0x00400810;
+  for (const Case& c : {Case{"Sapphire Rapids", kSapphireRapids, "avx2 avxvnni avx512 avx512bf16 amx"},
+                        Case{"Zen 4", kZen4, "avx2 avx512 avx512bf16"}, Case{"Skylake server", kSkylakeServer, "avx2 avx512"},
+                        Case{"Haswell", kHaswell, "avx2"}, Case{"Alder Lake", alder_lake, "avx2 avxvnni"},
+                        Case{"operating system without AVX-512", without_os, "avx2 avxvnni"},
+                        Case{"operating system without tiles", without_tiles, "avx2 avxvnni avx512 avx512bf16"},
+                        Case{"tiles not permitted", not_permitted, "avx2 avxvnni avx512 avx512bf16"},
+                        Case{"no OSXSAVE", without_osxsave, ""},
+                        Case{"no VBMI", without_vbmi, "avx2 avxvnni avx512"}, Case{"not x86", CpuidWords{}, ""}}) {
+    std::string usable;
+    for (const Isa& isa : Isas()) {
+      if (std::strcmp(isa.name, "scalar") == 0) {
+        EXPECT_TRUE(isa.cpu_has(FeaturesFrom(c.words))) << c.name;
+      } else if (isa.cpu_has(FeaturesFrom(c.words))) {
+        usable += (usable.empty() ? "" : " ") + std::string(isa.name);
+      }
+    }
+    EXPECT_EQ(usable, c.usable) << c.name;
   }
 }
 
@@ -63,7 +78,7 @@ TEST(Dispatch, EveryUsableIsaFillsTheWholeTable) {
 
 TEST(Dispatch, UnknownAndUnusableNamesAreErrors) {
   KernelChoice choice;
-  for (const char* name : {"avx1024", "Scalar", "scalar ", "avx512", "%s"}) {
+  for (const char* name : {"avx1024", "Scalar", "scalar ", "avx5", "%s"}) {
     const Status status = ChooseKernels(name, &choice);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << name;
     EXPECT_NE(status.text().find(name), std::string::npos) << status.text();

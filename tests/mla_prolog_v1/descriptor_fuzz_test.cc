@@ -1,5 +1,6 @@
 // Random descriptions: whatever is sent, the first step answers with a status and a text, and nothing is written by a
-// call that was refused, nor outside of what an accepted call describes.
+// call that was refused, nor outside of what an accepted call describes. MLAP_FUZZ_ITERATIONS sets the number of
+// descriptions; a failure prints its seed.
 #include <algorithm>
 #include <cstdlib>
 #include <random>

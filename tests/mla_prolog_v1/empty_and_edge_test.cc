@@ -166,6 +166,22 @@ TEST_F(EmptyAndEdge, WhenEverythingWrittenIsEmptyNoShapeIsValidated) {
   }
 }
 
+// One tensor with elements among the four brings all the rules back.
+TEST_F(EmptyAndEdge, OneTensorThatIsWrittenBringsTheRulesBack) {
+  for (const Param param : kWritten) {
+    SCOPED_TRACE(ParamName(param));
+    Config config;
+    config.SetFused(0);
+    config.block_num = 0;
+    PrologCall call(config);
+    call[param].dims[0] = 1;
+    call.cache_mode = "BNSD";
+    ExpectRefused(call, ACLNN_ERR_INNER_TILING_ERROR, {"cacheMode"});
+    call[param].dims[0] = 0;
+    ExpectAccepted(call);
+  }
+}
+
 TEST_F(EmptyAndEdge, NoEpsilonIsRefused) {
   const ScopedSoc soc("none");
   for (const Config& config : AllTiny()) {

@@ -116,6 +116,37 @@ TEST_F(ExecutorProtocol, OnlyTheWorkspaceAskedForIsTouched) {
   }
 }
 
+// Strided inputs may need room in the workspace, which may begin anywhere.
+TEST_F(ExecutorProtocol, StridedInputsAndAnUnalignedWorkspace) {
+  for (const Scenario scenario : kScenarios) {
+    const Config config = TinyConfig(scenario);
+    SCOPED_TRACE(config.Name());
+    std::vector<std::vector<uint8_t>> expected;
+    MakeExpected(config, &expected);
+    for (const size_t shift : {0, 1, 2, 4, 63}) {
+      PrologCall call(config);
+      call.Allocate();
+      for (int i = 0; i < kNumParams; ++i) {
+        const Param param = static_cast<Param>(i);
+        if (IsWritten(param) || call[param].null) continue;
+        std::vector<int64_t> strides = call[param].ContiguousStrides();
+        for (int64_t& stride : strides) stride *= 2;
+        call.Restride(param, strides, 3, 0x7F);
+      }
+      const Phase1Result first = call.Phase1();
+      ASSERT_EQ(first.status, 0) << first.text;
+      // `shift` bytes before an inaccessible page, so at every alignment.
+      GuardedBuffer memory(first.workspace_bytes + shift);
+      memory.Fill(0x7F);
+      EXPECT_EQ(aclnnMlaProlog(memory.data(), first.workspace_bytes, first.executor, stream_), 0);
+      EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
+      EXPECT_EQ(call.Written(), expected) << "shift " << shift;
+      EXPECT_TRUE(memory.FrontIntact());
+      for (size_t i = 0; i < shift; ++i) EXPECT_EQ(memory.data()[first.workspace_bytes + i], 0x7F);
+    }
+  }
+}
+
 TEST_F(ExecutorProtocol, AWorkspaceFromTheRuntime) {
   const Config config = TinyConfig(Scenario::kPerChannel);
   std::vector<std::vector<uint8_t>> expected;

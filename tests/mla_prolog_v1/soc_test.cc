@@ -16,6 +16,13 @@ TEST_F(SocChoice, ThisVersionIsNotOfferedOnAscend950) {
   EXPECT_NE(result.text.find("950"), std::string::npos) << result.text;
 }
 
+TEST_F(SocChoice, NeitherIsItsSecondStep) {
+  const ScopedSoc soc("ascend950");
+  TakeTexts();
+  EXPECT_EQ(aclnnMlaProlog(nullptr, 0, nullptr, stream_), ACLNN_ERR_RUNTIME_ERROR);
+  EXPECT_NE(TakeTexts().find("950"), std::string::npos);
+}
+
 TEST_F(SocChoice, UnknownNamesAreRefusedWithTheLegalOnes) {
   PrologCall call{Config()};
   for (const char* name : {"ascend310", "910b", "ASCEND910B", "none ", "Ascend910B3"}) {

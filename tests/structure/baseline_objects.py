@@ -5,14 +5,14 @@ Usage: baseline_objects.py <objdump> <object>...
 Without objdump the check cannot be made; it says so and ends with 77.
 """
 
-import os
 import re
+import shutil
 import subprocess
 import sys
 
 SKIPPED = 77
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-WIDE_REGISTER = re.compile(r"%(?:[yz]mm\d+|k[0-7])\b")
+WIDE_REGISTER = re.compile(r"%(?:[yz]mm\d+|tmm\d|k[0-7])\b")
 
 
 def faults_of(objdump, path):
@@ -34,7 +34,7 @@ def check(objdump, paths):
 
 def main():
     objdump, *paths = sys.argv[1:]
-    if not os.access(objdump, os.X_OK):
+    if shutil.which(objdump) is None:
         print(f"NOT CHECKED: there is no objdump ('{objdump}'); install binutils")
         return SKIPPED
     faults = check(objdump, paths)

@@ -4,6 +4,7 @@ Usage: checks_find_faults.py <C++ compiler> <nm> <readelf> <objdump> <processor>
 """
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -135,7 +136,7 @@ class Objects(MadeUpTree):
         self.expect_fault(self.faults("namespace mlap { struct KernelTable; void UseRopeScalar(KernelTable*) {} }"),
                           "global symbol mlap::UseRopeScalar")
 
-    @unittest.skipUnless(PROCESSOR in ("x86_64", "AMD64"), "x86 registers")
+    @unittest.skipUnless(PROCESSOR in ("x86_64", "AMD64") and shutil.which(OBJDUMP), "needs x86 and objdump")
     def test_wide_registers(self):
         text = "void Sum(const float* x, float* y) { for (int i = 0; i < 64; ++i) y[i] += x[i]; }\n"
         self.assertEqual(baseline_objects.check(OBJDUMP, [self.compile("a.cc", text, "-O3")]), [])

@@ -126,7 +126,7 @@ ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor *executor)
 
 /* Give the executor's later runs, and `tensor`, another data address. `index` counts the operator's input tensors, its
  * output tensors, or all its tensors (inputs, then outputs), absent optional ones included; a tensor that is updated in
- * place is an input. `tensor` is the handle the first step got at that place.
+ * place is an input, and once more an output behind the others. `tensor` is the handle the first step got at that place.
  * A null executor, tensor or address gives 561103 (the address of an empty tensor may be null), a used-up, destroyed or
  * wrong executor 561000, an index out of range or one of an absent tensor 161002. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetInputTensorAddr(aclOpExecutor *executor, const size_t index, aclTensor *tensor,

@@ -126,6 +126,8 @@ mlap_cann_report ToReport(const PreparedCall& prepared, const StageTimes& times)
 
 TaskResult RunTask(const PreparedCall& prepared, const std::vector<TensorSlot>& slots, char* workspace,
                    aclrtStream stream) {
+  constexpr uintptr_t kMask = kAlignment - 1;
+  workspace = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kMask) & ~kMask);
   for (int i = 0; i < kNumParams; ++i) {
     if (prepared.dense_offset[i] >= 0) CopyDense(slots[i].tensor, workspace + prepared.dense_offset[i]);
   }
@@ -142,10 +144,11 @@ TaskResult RunTask(const PreparedCall& prepared, const std::vector<TensorSlot>& 
 aclnnStatus Launch(std::shared_ptr<const PreparedCall> prepared, void* workspace, aclrtStream stream,
                    const std::vector<TensorSlot>& slots) {
   for (int i = 0; i < kNumParams; ++i) {
-    if (!slots[i].present || IsEmpty(slots[i].tensor) || slots[i].tensor.data != nullptr) continue;
-    return FailOp(ACLNN_ERR_PARAM_INVALID,
-                  RefusalText(prepared->op_name, ParamName(static_cast<Param>(i)), "an address", "null",
-                              "set it with aclSetTensorAddr before the second step"));
+    const auto param = static_cast<Param>(i);
+    std::string expected, found;
+    if (!slots[i].present || CheckTensorMemory(param, slots[i].tensor, &expected, &found)) continue;
+    return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(prepared->op_name, ParamName(param), expected, found,
+                                                       "set its address with aclSetTensorAddr before the second step"));
   }
   if (stream == nullptr) {
     const aclError code = aclrtCtxGetCurrentDefaultStream(&stream);
@@ -207,6 +210,7 @@ aclnnStatus PublishProlog(const char* function, const char* op_name, const Prolo
     }
     prepared->plan_offset = bytes;
     overflow |= __builtin_add_overflow(bytes, static_cast<int64_t>(prepared->plan.workspace_bytes), &bytes);
+    overflow |= __builtin_add_overflow(bytes, kAlignment - 1, &bytes);  // the workspace may begin anywhere
     if (overflow) {
       return FailOp(ACLNN_ERR_INNER_TILING_ERROR,
                     RefusalText(function, "tokenX", "a call whose workspace fits into memory", "more than 2^63 bytes",

@@ -48,6 +48,11 @@ bool CheckTensorMemory(Param param, const TensorDescriptor& tensor, std::string*
     *found = "null behind shape " + ViewDimsText(tensor);
     return false;
   }
+  if (reinterpret_cast<uintptr_t>(tensor.data) % static_cast<uintptr_t>(DtypeBytes(tensor.dtype)) != 0) {
+    *expected = "a data pointer aligned to the elements' " + std::to_string(DtypeBytes(tensor.dtype)) + " bytes";
+    *found = "an address that is not";
+    return false;
+  }
   if (!Extent(tensor)) {
     *expected = "strides and an offset that stay in memory";
     *found = "strides " + StridesText(tensor) + ", offset " + std::to_string(tensor.offset);

@@ -10,7 +10,7 @@
 namespace mlap::cann {
 
 // Whether the operator can use the tensor's memory as described:
-//   any      a data pointer unless empty; byte offsets that fit a signed 64-bit number
+//   any      a data pointer aligned to the elements unless empty; byte offsets that fit a signed 64-bit number
 //   output   contiguous
 //   caches   strided as they like, as long as no element lies in another's place
 //   weights  as a matrix view (k, n) of FRACTAL_NZ memory: contiguous, as strides cannot describe fractals

@@ -3,6 +3,6 @@
 
 namespace mlap {
 
-void UseRowKernelsAvx512Bf16(KernelTable* table) { MLAP_ROW_KERNELS(table, VectorAvx512, "avx512bf16"); }
+void UseRowKernelsAvx512(KernelTable* table) { MLAP_ROW_KERNELS(table, VectorAvx512, "avx512"); }
 
 }  // namespace mlap

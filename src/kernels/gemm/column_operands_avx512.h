@@ -1,0 +1,125 @@
+// Weights as operands of the AVX-512 and AMX dot products, loaded as they lie in memory, and the stores of the sums.
+#ifndef MLAP_KERNELS_GEMM_COLUMN_OPERANDS_AVX512_H_
+#define MLAP_KERNELS_GEMM_COLUMN_OPERANDS_AVX512_H_
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "base/bf16.h"
+
+namespace mlap {
+namespace {
+
+static inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static inline __mmask16 FirstLanes16(int64_t count) {
+  return count >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << (count < 0 ? 0 : count)) - 1u);
+}
+
+static inline __mmask32 FirstLanes32(int64_t count) {
+  return count >= 32 ? 0xffffffffu : (1u << (count < 0 ? 0 : count)) - 1u;
+}
+
+static inline __m512i Joined(__m256i low, __m256i high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+// bf16: an operand holds 16 columns of 2 consecutive k each.
+struct Bf16Operand {
+  using Element = Bf16;
+  using Output = Bf16;
+  static constexpr int kBlockColumns = 16;
+  static constexpr int kStepK = 2;    // elements of k in 32 bits
+  static constexpr int kVectors = 1;  // operands of a column block
+
+  // Rows [0, rows) of one block, rows <= kStepK, lanes [0, lanes); the rest is zero. `kPacked`: the rows are adjacent in
+  // memory, and all of them and all lanes are there.
+  template <bool kPacked>
+  static inline void LoadStep(const Bf16* w, int64_t row_stride, int64_t rows, int64_t lanes, __m512i* operand) {
+    __m512i two_rows;
+    if (kPacked) {
+      two_rows = _mm512_loadu_si512(w);
+    } else {
+      const __mmask16 mask = FirstLanes16(lanes);
+      const __m256i first = _mm256_maskz_loadu_epi16(mask, w);
+      const __m256i second = rows == kStepK ? _mm256_maskz_loadu_epi16(mask, w + row_stride) : _mm256_setzero_si256();
+      two_rows = Joined(first, second);
+    }
+    const __m512i index = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,  //
+                                           23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    operand[0] = _mm512_permutexvar_epi16(index, two_rows);
+  }
+
+  // Stores lanes [begin, end) of 16 sums, rounded to bf16, to c[0, end - begin).
+  static inline void StoreRounded(__m512 sum, int64_t begin, int64_t end, Bf16* c) {
+    const __m512i bits = _mm512_castps_si512(sum);
+    const __m512i upper = _mm512_srli_epi32(bits, 16);
+    const __m512i lsb = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(lsb, _mm512_set1_epi32(0x7fff))), 16);
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40));
+    const __mmask16 mask = static_cast<__mmask16>(FirstLanes16(end) & ~FirstLanes16(begin));
+    _mm256_mask_storeu_epi16(c - begin, mask, _mm512_cvtepi32_epi16(rounded));
+  }
+
+  // Stores columns [begin, end) of rows of 32 sums.
+  static inline void StoreRows(const int32_t* sums, int64_t rows, int64_t begin, int64_t end, Bf16* c, int64_t c_stride) {
+    for (int64_t m = 0; m < rows; ++m, sums += 32, c += c_stride) {
+      if (begin < 16) StoreRounded(_mm512_castsi512_ps(_mm512_load_si512(sums)), begin, Smaller(end, 16), c);
+      if (end > 16) {
+        const int64_t first = Larger(begin - 16, 0);
+        StoreRounded(_mm512_castsi512_ps(_mm512_load_si512(sums + 16)), first, end - 16, c + Larger(16 - begin, 0));
+      }
+    }
+  }
+};
+
+// int8: two operands hold 16 columns each of 4 consecutive k.
+struct S8Operand {
+  using Element = int8_t;
+  using Output = int32_t;
+  static constexpr int kBlockColumns = 32;
+  static constexpr int kStepK = 4;
+  static constexpr int kVectors = 2;
+
+  template <bool kPacked>
+  static inline void LoadStep(const int8_t* w, int64_t row_stride, int64_t rows, int64_t lanes, __m512i* operand) {
+    __m512i low, high;
+    if (kPacked) {
+      low = _mm512_loadu_si512(w);
+      high = _mm512_loadu_si512(w + 64);
+    } else {
+      const __mmask32 mask = FirstLanes32(lanes);
+      __m256i row[4];
+      for (int r = 0; r < 4; ++r) {
+        row[r] = r < rows ? _mm256_maskz_loadu_epi8(mask, w + r * row_stride) : _mm256_setzero_si256();
+      }
+      low = Joined(row[0], row[1]);
+      high = Joined(row[2], row[3]);
+    }
+    // Byte 4 * j + r of the operands is row r of column j: rows 0, 1 are in `low`, rows 2, 3 in `high`.
+    const __m512i column = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i index =
+        _mm512_add_epi32(_mm512_mullo_epi32(column, _mm512_set1_epi32(0x01010101)), _mm512_set1_epi32(0x60402000));
+    operand[0] = _mm512_permutex2var_epi8(low, index, high);
+    operand[1] = _mm512_permutex2var_epi8(low, _mm512_add_epi32(index, _mm512_set1_epi32(0x10101010)), high);
+  }
+
+  static inline void StoreRows(const int32_t* sums, int64_t rows, int64_t begin, int64_t end, int32_t* c,
+                               int64_t c_stride) {
+    for (int64_t m = 0; m < rows; ++m, sums += 32, c += c_stride) {
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t first = v * 16;
+        const __mmask16 mask = static_cast<__mmask16>(FirstLanes16(end - first) & ~FirstLanes16(begin - first));
+        _mm512_mask_storeu_epi32(c - begin + first, mask, _mm512_load_si512(sums + first));
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace mlap
+
+#endif  // MLAP_KERNELS_GEMM_COLUMN_OPERANDS_AVX512_H_

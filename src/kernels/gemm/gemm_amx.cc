@@ -1,0 +1,229 @@
+// Matrix products with AMX tiles (TDPBF16PS, TDPBSSD), on weights as they lie in memory.
+//
+// A weight is taken in panels of 32 columns and kPanelK rows: a panel is brought into the tiles' operand order once, and all
+// rows of A pass over it. Between panels the sums wait in memory as binary32 or int32, which changes no bit: every output
+// is still one chain over ascending k. A tile row is one row of A, so neither does the number of rows.
+#include <immintrin.h>
+
+#include "kernels/gemm/column_operands_avx512.h"
+#include "kernels/registration.h"
+
+namespace mlap {
+namespace {
+
+constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileRowBytes = 64;
+constexpr int64_t kPanelColumns = 32;  // two tiles of 16 columns
+constexpr int64_t kPanelTiles = 2;
+// Rows of A that share the sums' buffer: 64 KB of stack.
+constexpr int64_t kBlockRows = 512;
+// Steps of one tile's k in a panel: 16 KB of operands, which stay in the first-level cache.
+constexpr int64_t kPanelSteps = 8;
+
+struct Bf16Tiles {
+  using Operand = Bf16Operand;
+  static constexpr int64_t kPanelBlocks = 2;  // column blocks of a panel
+  static void Multiply4() {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  static void Multiply2() {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+  }
+};
+
+struct S8Tiles {
+  using Operand = S8Operand;
+  static constexpr int64_t kPanelBlocks = 1;
+  static void Multiply4() {
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(1, 4, 7);
+    _tile_dpbssd(2, 5, 6);
+    _tile_dpbssd(3, 5, 7);
+  }
+  static void Multiply2() {
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(1, 4, 7);
+  }
+};
+
+// Tiles 0 to 3: sums of two row tiles times two column tiles. 4, 5: rows of A. 6, 7: columns of the weight.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+// For row pairs of `first` and `second` rows; `second` may be 0.
+void Configure(int64_t first, int64_t second) {
+  TileConfig config;
+  const int64_t rows[8] = {first, first, second, second, first, second, kTileRows, kTileRows};
+  for (int tile = 0; tile < 8; ++tile) {
+    if (rows[tile] == 0) continue;
+    config.rows[tile] = static_cast<uint8_t>(rows[tile]);
+    config.row_bytes[tile] = kTileRowBytes;
+  }
+  _tile_loadconfig(&config);
+}
+
+template <class Tiles>
+class PanelProduct {
+ public:
+  using Operand = typename Tiles::Operand;
+  using Element = typename Operand::Element;
+  static constexpr int64_t kTileK = kTileRows * Operand::kStepK;  // k of one tile: 64 bytes of a row of A
+
+  // Columns [first_column, first_column + 32) of the weight, of which those in [column_begin, column_end) are stored.
+  template <bool kPacked, class Args>
+  static void Run(const Args& args, int64_t first_column, int64_t row_begin, int64_t rows) {
+    alignas(64) int32_t sums[kBlockRows * kPanelColumns];
+    alignas(64) __m512i panel[kPanelSteps * kPanelTiles * kTileRows];
+    const WeightView& weight = args.weight;
+    const Element* a = args.a + row_begin * args.a_row_stride;
+    for (int64_t k = 0; k < weight.k; k += kPanelSteps * kTileK) {
+      const int64_t panel_k = Smaller(kPanelSteps * kTileK, weight.k - k);
+      LoadPanel<kPacked>(weight, first_column, k, panel_k, panel);
+      MultiplyPanel(a + k, args.a_row_stride, rows, panel_k, panel, k == 0, sums);
+    }
+    Operand::StoreRows(sums, rows, Larger(args.column_begin - first_column, 0),
+                       Smaller(args.column_end - first_column, kPanelColumns),
+                       args.c + row_begin * args.c_row_stride + Larger(first_column - args.column_begin, 0),
+                       args.c_row_stride);
+  }
+
+ private:
+  // Tile t of step s: 16 operand rows of 64 bytes. What lies past the weight's rows and columns is zero.
+  template <bool kPacked>
+  static void LoadPanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count, __m512i* panel) {
+    for (int64_t block = 0; block < Tiles::kPanelBlocks; ++block) {
+      const int64_t column = first_column + block * Operand::kBlockColumns;
+      const int64_t lanes = Larger(Smaller(weight.n - column, Operand::kBlockColumns), 0);
+      const Element* w = static_cast<const Element*>(weight.data) +
+                         column / Operand::kBlockColumns * weight.block_stride + k_begin * weight.row_stride;
+      for (int64_t row = 0; row * Operand::kStepK < RoundUp(k_count, kTileK); ++row) {
+        const int64_t left = k_count - row * Operand::kStepK;
+        __m512i operand[Operand::kVectors];
+        if (left >= Operand::kStepK && lanes == Operand::kBlockColumns) {
+          Operand::template LoadStep<kPacked>(w + row * Operand::kStepK * weight.row_stride, weight.row_stride,
+                                              Operand::kStepK, lanes, operand);
+        } else if (left > 0 && lanes > 0) {
+          Operand::template LoadStep<false>(w + row * Operand::kStepK * weight.row_stride, weight.row_stride,
+                                            Smaller(left, Operand::kStepK), lanes, operand);
+        } else {
+          for (int v = 0; v < Operand::kVectors; ++v) operand[v] = _mm512_setzero_si512();
+        }
+        __m512i* out = panel + row / kTileRows * kPanelTiles * kTileRows + row % kTileRows;
+        for (int v = 0; v < Operand::kVectors; ++v) out[(block * Operand::kVectors + v) * kTileRows] = operand[v];
+      }
+    }
+  }
+
+  static void MultiplyPanel(const Element* a, int64_t a_row_stride, int64_t rows, int64_t k_count, const __m512i* panel,
+                            bool is_first, int32_t* sums) {
+    constexpr int64_t kPair = 2 * kTileRows;
+    const int64_t whole = rows / kPair * kPair;
+    if (whole > 0) {
+      Configure(kTileRows, kTileRows);
+      for (int64_t m = 0; m < whole; m += kPair) {
+        MultiplyPair(a + m * a_row_stride, a_row_stride, kTileRows, kTileRows, k_count, panel, is_first,
+                     sums + m * kPanelColumns);
+      }
+    }
+    if (whole < rows) {
+      const int64_t first = Smaller(rows - whole, kTileRows);
+      Configure(first, rows - whole - first);
+      MultiplyPair(a + whole * a_row_stride, a_row_stride, first, rows - whole - first, k_count, panel, is_first,
+                   sums + whole * kPanelColumns);
+    }
+  }
+
+  static void MultiplyPair(const Element* a, int64_t a_row_stride, int64_t first, int64_t second, int64_t k_count,
+                           const __m512i* panel, bool is_first, int32_t* sums) {
+    constexpr int64_t kSumStride = kPanelColumns * static_cast<int64_t>(sizeof(int32_t));
+    int32_t* lower = sums + kTileRows * kPanelColumns;
+    if (is_first) {
+      _tile_zero(0);
+      _tile_zero(1);
+      if (second > 0) {
+        _tile_zero(2);
+        _tile_zero(3);
+      }
+    } else {
+      _tile_loadd(0, sums, kSumStride);
+      _tile_loadd(1, sums + kTileRows, kSumStride);
+      if (second > 0) {
+        _tile_loadd(2, lower, kSumStride);
+        _tile_loadd(3, lower + kTileRows, kSumStride);
+      }
+    }
+    const int64_t row_bytes = a_row_stride * static_cast<int64_t>(sizeof(Element));
+    for (int64_t k = 0; k < k_count; k += kTileK, panel += kPanelTiles * kTileRows) {
+      const Element* upper_a = a + k;
+      const Element* lower_a = a + kTileRows * a_row_stride + k;
+      int64_t stride = row_bytes;
+      alignas(64) Element tail[2 * kTileRows * kTileK];
+      if (k_count - k < kTileK) {
+        // The last step of k: rows of A end before 64 bytes do.
+        CopyTail(upper_a, a_row_stride, first + second, k_count - k, tail);
+        upper_a = tail;
+        lower_a = tail + kTileRows * kTileK;
+        stride = kTileRowBytes;
+      }
+      _tile_loadd(6, panel, kTileRowBytes);
+      _tile_loadd(7, panel + kTileRows, kTileRowBytes);
+      _tile_loadd(4, upper_a, stride);
+      if (second > 0) {
+        _tile_loadd(5, lower_a, stride);
+        Tiles::Multiply4();
+      } else {
+        Tiles::Multiply2();
+      }
+    }
+    _tile_stored(0, sums, kSumStride);
+    _tile_stored(1, sums + kTileRows, kSumStride);
+    if (second > 0) {
+      _tile_stored(2, lower, kSumStride);
+      _tile_stored(3, lower + kTileRows, kSumStride);
+    }
+  }
+
+  static void CopyTail(const Element* a, int64_t a_row_stride, int64_t rows, int64_t count, Element* tail) {
+    for (int64_t m = 0; m < rows; ++m) {
+      const __mmask64 mask = (1ull << (static_cast<uint64_t>(count) * sizeof(Element))) - 1ull;
+      _mm512_store_si512(tail + m * kTileK, _mm512_maskz_loadu_epi8(mask, a + m * a_row_stride));
+    }
+  }
+
+  static constexpr int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+};
+
+template <class Tiles, class Args>
+void Gemm(const Args& args) {
+  const bool packed = args.weight.row_stride == Tiles::Operand::kBlockColumns;
+  for (int64_t column = args.column_begin / kPanelColumns * kPanelColumns; column < args.column_end;
+       column += kPanelColumns) {
+    for (int64_t row = 0; row < args.rows; row += kBlockRows) {
+      const int64_t rows = Smaller(kBlockRows, args.rows - row);
+      if (packed) {
+        PanelProduct<Tiles>::template Run<true>(args, column, row, rows);
+      } else {
+        PanelProduct<Tiles>::template Run<false>(args, column, row, rows);
+      }
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace
+
+void UseGemmAmx(KernelTable* table) {
+  table->gemm_bf16 = {Gemm<Bf16Tiles, GemmBf16Args>, "gemm_bf16_bf16_bf16_32x32_amx"};
+  table->gemm_s8 = {Gemm<S8Tiles, GemmS8Args>, "gemm_s8_s8_s32_32x32_amx"};
+}
+
+}  // namespace mlap

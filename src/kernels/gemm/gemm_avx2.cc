@@ -1,0 +1,105 @@
+// Matrix products with AVX2 and FMA: bf16 widened to binary32, int8 to pairs of int16 (VPMADDWD, exact).
+#include <immintrin.h>
+
+#include "kernels/gemm/gemm_panel.h"
+#include "kernels/registration.h"
+#include "kernels/vector/vector_avx2.h"
+
+namespace mlap {
+namespace {
+
+// What both products share: 6 rows x 16 columns in 12 of the 16 registers.
+struct Avx2Tile {
+  static constexpr int kLanes = 8;
+  static constexpr int kTileRows = 6;
+  static constexpr int kTileVectors = 2;
+};
+
+struct Bf16Avx2 : Avx2Tile {
+  using Element = Bf16;
+  using Output = Bf16;
+  using Vector = __m256;
+  static constexpr int kStepK = 1;
+
+  static inline Vector Zero() { return _mm256_setzero_ps(); }
+  static inline Vector Load(const uint32_t* x) { return _mm256_loadu_ps(reinterpret_cast<const float*>(x)); }
+  static inline void Store(uint32_t* x, Vector v) { _mm256_storeu_ps(reinterpret_cast<float*>(x), v); }
+  static inline Vector Broadcast(const uint32_t* x) { return _mm256_broadcast_ss(reinterpret_cast<const float*>(x)); }
+  static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm256_fmadd_ps(w, x, sum); }
+
+  static inline void Widen8(const Bf16* x, uint32_t* words) {
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), _mm256_slli_epi32(wide, 16));
+  }
+  static inline void MakeWords(const Bf16* w, int64_t, uint32_t* words) {
+    Widen8(w, words);
+    Widen8(w + 8, words + 8);
+  }
+  static inline void ExpandRow(const Bf16* a, int64_t count, uint32_t* words) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) Widen8(a + i, words + i);
+    for (; i < count; ++i) words[i] = static_cast<uint32_t>(a[i].bits) << 16;
+  }
+  static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
+  static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, Bf16* c) {
+    int64_t j = begin;
+    for (; j + 8 <= end; j += 8) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(c + (j - begin)), RoundToBf16Bits(Load(sums + j)));
+    }
+    for (; j < end; ++j) {
+      float sum;
+      std::memcpy(&sum, sums + j, sizeof(sum));
+      c[j - begin] = RoundToBf16(sum);
+    }
+  }
+};
+
+// A word is a pair of consecutive k, widened to int16.
+struct S8Avx2 : Avx2Tile {
+  using Element = int8_t;
+  using Output = int32_t;
+  using Vector = __m256i;
+  static constexpr int kStepK = 2;
+
+  static inline Vector Zero() { return _mm256_setzero_si256(); }
+  static inline Vector Load(const uint32_t* x) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)); }
+  static inline void Store(uint32_t* x, Vector v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(x), v); }
+  static inline Vector Broadcast(const uint32_t* x) { return _mm256_set1_epi32(static_cast<int32_t>(*x)); }
+  static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(w, x));
+  }
+
+  static inline void MakeWords(const int8_t* w, int64_t row_stride, uint32_t* words) {
+    const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w));
+    const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + row_stride));
+    const __m256i low = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(first, second));
+    const __m256i high = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(first, second));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), low);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + 8), high);
+  }
+  static inline uint32_t Pair(int8_t low, int8_t high) {
+    return static_cast<uint16_t>(low) | static_cast<uint32_t>(static_cast<uint16_t>(high)) << 16;
+  }
+  static inline void ExpandRow(const int8_t* a, int64_t count, uint32_t* words) {
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+      const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + i / 2), wide);
+    }
+    for (; i + 2 <= count; i += 2) words[i / 2] = Pair(a[i], a[i + 1]);
+    if (i < count) words[i / 2] = Pair(a[i], 0);
+  }
+  static inline int32_t RowCorrection(const int8_t*, int64_t) { return 0; }
+  static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, int32_t* c) {
+    std::memcpy(c, sums + begin, static_cast<size_t>(end - begin) * sizeof(int32_t));
+  }
+};
+
+}  // namespace
+
+void UseGemmAvx2(KernelTable* table) {
+  table->gemm_bf16 = {PanelGemm<Bf16Avx2, GemmBf16Args>::Run, "gemm_bf16_bf16_bf16_6x16_avx2"};
+  table->gemm_s8 = {PanelGemm<S8Avx2, GemmS8Args>::Run, "gemm_s8_s8_s32_6x16_avx2"};
+}
+
+}  // namespace mlap

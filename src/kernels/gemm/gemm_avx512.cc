@@ -1,0 +1,88 @@
+// Matrix products with AVX-512 (F, BW, VL, DQ): bf16 widened to binary32, int8 to pairs of int16 (VPMADDWD, exact).
+#include <immintrin.h>
+
+#include "kernels/gemm/column_operands_avx512.h"
+#include "kernels/gemm/gemm_panel.h"
+#include "kernels/registration.h"
+
+namespace mlap {
+namespace {
+
+// What both products share: 8 rows x 48 columns in 24 of the 32 registers.
+struct Avx512Tile {
+  static constexpr int kLanes = 16;
+  static constexpr int kTileRows = 8;
+  static constexpr int kTileVectors = 3;
+};
+
+struct Bf16Avx512 : Avx512Tile {
+  using Element = Bf16;
+  using Output = Bf16;
+  using Vector = __m512;
+  static constexpr int kStepK = 1;
+
+  static inline Vector Zero() { return _mm512_setzero_ps(); }
+  static inline Vector Load(const uint32_t* x) { return _mm512_load_ps(x); }
+  static inline void Store(uint32_t* x, Vector v) { _mm512_store_ps(x, v); }
+  static inline Vector Broadcast(const uint32_t* x) { return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x))); }
+  static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm512_fmadd_ps(w, x, sum); }
+
+  static inline void Widen16(const Bf16* x, __mmask16 mask, uint32_t* words) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, x));
+    _mm512_mask_storeu_epi32(words, mask, _mm512_slli_epi32(wide, 16));
+  }
+  static inline void MakeWords(const Bf16* w, int64_t, uint32_t* words) { Widen16(w, 0xffff, words); }
+  static inline void ExpandRow(const Bf16* a, int64_t count, uint32_t* words) {
+    for (int64_t i = 0; i < count; i += 16) Widen16(a + i, FirstLanes16(count - i), words + i);
+  }
+  static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
+  static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, Bf16* c) {
+    for (int64_t j = begin; j < end; j += 16) {
+      const __mmask16 mask = FirstLanes16(end - j);
+      Bf16Operand::StoreRounded(_mm512_maskz_loadu_ps(mask, sums + j), 0, Smaller(end - j, 16), c + (j - begin));
+    }
+  }
+};
+
+// A word is a pair of consecutive k, widened to int16.
+struct S8Avx512 : Avx512Tile {
+  using Element = int8_t;
+  using Output = int32_t;
+  using Vector = __m512i;
+  static constexpr int kStepK = 2;
+
+  static inline Vector Zero() { return _mm512_setzero_si512(); }
+  static inline Vector Load(const uint32_t* x) { return _mm512_load_si512(x); }
+  static inline void Store(uint32_t* x, Vector v) { _mm512_store_si512(x, v); }
+  static inline Vector Broadcast(const uint32_t* x) { return _mm512_set1_epi32(static_cast<int>(*x)); }
+  static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) {
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(w, x));
+  }
+
+  static inline void MakeWords(const int8_t* w, int64_t row_stride, uint32_t* words) {
+    const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w));
+    const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + row_stride));
+    const __m256i pairs = _mm256_set_m128i(_mm_unpackhi_epi8(first, second), _mm_unpacklo_epi8(first, second));
+    _mm512_store_si512(words, _mm512_cvtepi8_epi16(pairs));
+  }
+  static inline void ExpandRow(const int8_t* a, int64_t count, uint32_t* words) {
+    for (int64_t i = 0; i < count; i += 32) {
+      const __m256i bytes = _mm256_maskz_loadu_epi8(FirstLanes32(count - i), a + i);
+      const __mmask16 pairs = FirstLanes16((count - i + 1) / 2);
+      _mm512_mask_storeu_epi32(words + i / 2, pairs, _mm512_cvtepi8_epi16(bytes));
+    }
+  }
+  static inline int32_t RowCorrection(const int8_t*, int64_t) { return 0; }
+  static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, int32_t* c) {
+    std::memcpy(c, sums + begin, static_cast<size_t>(end - begin) * sizeof(int32_t));
+  }
+};
+
+}  // namespace
+
+void UseGemmAvx512(KernelTable* table) {
+  table->gemm_bf16 = {PanelGemm<Bf16Avx512, GemmBf16Args>::Run, "gemm_bf16_bf16_bf16_8x48_avx512"};
+  table->gemm_s8 = {PanelGemm<S8Avx512, GemmS8Args>::Run, "gemm_s8_s8_s32_8x48_avx512"};
+}
+
+}  // namespace mlap
