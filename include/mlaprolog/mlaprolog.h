@@ -19,6 +19,14 @@
 #define MLAP_API
 #endif
 
+/* In C++ the enumerations have int as their type, so that a number which a caller made up is a value like any other, to be
+ * refused and not undefined behaviour. */
+#ifdef __cplusplus
+#define MLAP_ENUM_TYPE : int
+#else
+#define MLAP_ENUM_TYPE
+#endif
+
 #define MLAP_VERSION_MAJOR 0
 #define MLAP_VERSION_MINOR 1
 #define MLAP_VERSION_PATCH 0
@@ -31,7 +39,7 @@ extern "C" {
 MLAP_API const char* mlap_version_string(void);
 
 /* What a function that can fail returns. Values are pinned. */
-typedef enum mlap_status {
+typedef enum mlap_status MLAP_ENUM_TYPE {
   MLAP_OK = 0,
   MLAP_INVALID_ARGUMENT = 1,   /* a null, a wrong type, shape or size */
   MLAP_INDEX_OUT_OF_RANGE = 2, /* a cache index beyond the cache */
@@ -80,7 +88,7 @@ MLAP_API mlap_status mlap_num_threads(int* num_threads);
 
 /* ---- Tensors ---- */
 
-typedef enum mlap_dtype {
+typedef enum mlap_dtype MLAP_ENUM_TYPE {
   MLAP_BF16 = 0, /* uint16_t, the upper half of a binary32 */
   MLAP_INT8 = 1,
   MLAP_FLOAT32 = 2,
@@ -88,7 +96,7 @@ typedef enum mlap_dtype {
   MLAP_INT32 = 4
 } mlap_dtype;
 
-typedef enum mlap_layout {
+typedef enum mlap_layout MLAP_ENUM_TYPE {
   MLAP_ROW_MAJOR = 0,
   /* Weights: 4-D [ceil(n / C0), ceil(k / 16), 16, C0] with C0 = 16 (bf16) or 32 (int8) holds the matrix (k, n). */
   MLAP_FRACTAL_NZ = 1
@@ -106,7 +114,7 @@ typedef struct mlap_tensor {
   int64_t strides[MLAP_MAX_RANK]; /* elements; all zero: contiguous. Only caches may be strided. */
 } mlap_tensor;
 
-typedef enum mlap_cache_mode {
+typedef enum mlap_cache_mode MLAP_ENUM_TYPE {
   MLAP_PA_BSND = 0, /* pages of rows */
   MLAP_PA_NZ = 1    /* each page as [width / C0][BlockSize][C0] */
 } mlap_cache_mode;

@@ -2,8 +2,8 @@
 
 Usage: include_arrows.py <repository>
 
-Every file belongs to the most specific of the parts below. An included file that exists in the repository must match one
-of the part's patterns; all others are the system's or another project's.
+Every file belongs to the most specific of the parts below. An included file that exists in the repository must match
+one of the part's patterns; all others are the system's or another project's.
 """
 
 import pathlib
