@@ -9,20 +9,33 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Enough tokens that streaming all weights again for the next block is a small part of the block's arithmetic, few enough
-// that the block's activations (about 10 KB a token) stay in the cache.
-constexpr int64_t kTokenBlock = 512;
-// A few column blocks of the kernels: small tasks, so that no thread waits long for the last one.
-constexpr int64_t kColumnGroup = 96;
-// The rows of one head's products stay in the second-level cache beside the head's weights.
-constexpr int64_t kHeadTokens = 64;
+// Enough tokens that streaming all weights again for the next block is a small part of the block's arithmetic; it
+// bounds the workspace to about 10 MB.
+constexpr int64_t kTokenBlock = 1024;
+// Columns of one task of a product: a few panels of the kernels, fewer where many workers would wait for the last task.
+constexpr int64_t kMostColumns = 96;
+constexpr int64_t kFewestColumns = 32;
+constexpr int64_t kTasksPerWorker = 4;
+// Below this a region with a barrier costs more than the norms.
+constexpr int64_t kNormTokens = 8;
+// The rows of one head's products stay in the second-level cache beside the head's weights, which are read again for
+// the next piece of tokens.
+constexpr int64_t kMostHeadTokens = 256;
+constexpr int64_t kFewestHeadTokens = 64;
+
+// Columns per task such that `columns` make enough tasks for all workers.
+int64_t ColumnsPerTask(int64_t columns, int64_t workers) {
+  const int64_t wanted = columns / (workers * kTasksPerWorker) / kFewestColumns * kFewestColumns;
+  return std::clamp(wanted, kFewestColumns, kMostColumns);
+}
 
 // Hands out consecutive aligned pieces and remembers an overflow.
 class Layout {
  public:
   int64_t Take(int64_t rows, int64_t columns, int64_t element_bytes) {
     int64_t bytes = 0;
-    overflow_ |= __builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, element_bytes, &bytes) ||
+    overflow_ |= __builtin_mul_overflow(rows, columns, &bytes) ||
+                 __builtin_mul_overflow(bytes, element_bytes, &bytes) ||
                  __builtin_add_overflow(bytes, kAlignment - 1, &bytes);
     const int64_t begin = size_;
     overflow_ |= __builtin_add_overflow(size_, bytes / kAlignment * kAlignment, &size_);
@@ -76,8 +89,15 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   PrologPlan result;
   result.num_workers = std::max(num_workers, 1);
   result.token_block = std::min(shape.tokens, kTokenBlock);
-  result.column_group = kColumnGroup;
-  result.head_tokens = std::min(result.token_block, kHeadTokens);
+  result.column_group = ColumnsPerTask(shape.q_rank + shape.KvColumns(), result.num_workers);
+  result.norm_tokens = kNormTokens;
+  const int64_t wanted_tasks = result.num_workers * kTasksPerWorker;
+  const int64_t pieces = CeilDiv(wanted_tasks, shape.heads);
+  result.head_tokens = std::clamp(result.token_block / pieces, std::min(result.token_block, kFewestHeadTokens),
+                                  std::min(std::max<int64_t>(result.token_block, 1), kMostHeadTokens));
+  const int64_t head_tasks = shape.heads * CeilDiv(result.token_block, std::max<int64_t>(result.head_tokens, 1));
+  result.splits_heads = result.num_workers > 1 && head_tasks < 2 * result.num_workers;
+  result.head_columns = kFewestColumns;
 
   WorkspaceLayout& layout = result.layout;
   Layout shared;
@@ -95,6 +115,11 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   layout.head_query = scratch.Take(mode.QuantizesQuery() ? result.head_tokens : 0, shape.kv_rank, sizeof(Bf16));
   layout.cache_row = scratch.Take(1, std::max(shape.kv_rank, shape.rope), sizeof(Bf16));
   layout.scratch_bytes = scratch.size();
+  if (result.splits_heads) {
+    layout.split_q_c = shared.Take(result.token_block, shape.heads * shape.nope, sizeof(Bf16));
+    layout.split_query =
+        shared.Take(mode.QuantizesQuery() ? result.token_block : 0, shape.heads * shape.kv_rank, sizeof(Bf16));
+  }
   layout.scratch = shared.Take(result.num_workers, scratch.size(), 1);
 
   if (shared.overflow() || scratch.overflow()) {

@@ -11,25 +11,32 @@ namespace mlap {
 
 // Byte offsets into the workspace, each aligned to 64 from an aligned start.
 struct WorkspaceLayout {
-  int64_t c_q_product = 0;    // bf16 or s32 [token_block, Hcq]         x W_DQ
-  int64_t ckv_kr_product = 0; // bf16 or s32 [token_block, Hckv + Dr]   x W_DKV|KR
-  int64_t c_q = 0;            // bf16 or s8 [token_block, Hcq]          after RMSNorm
-  int64_t c_q_scale = 0;      // f32 [token_block]                      when cQ is quantised
-  int64_t scratch = 0;        // per worker, scratch_bytes each
+  int64_t c_q_product = 0;     // bf16 or s32 [token_block, Hcq]         x W_DQ
+  int64_t ckv_kr_product = 0;  // bf16 or s32 [token_block, Hckv + Dr]   x W_DKV|KR
+  int64_t c_q = 0;             // bf16 or s8 [token_block, Hcq]          after RMSNorm
+  int64_t c_q_scale = 0;       // f32 [token_block]                      when cQ is quantised
+  int64_t scratch = 0;         // per worker, scratch_bytes each
   int64_t scratch_bytes = 0;
   // Within a worker's scratch:
-  int64_t row = 0;            // f32: one row of the widest step
-  int64_t head_product = 0;   // bf16 or s32 [head_tokens, D + Dr]
-  int64_t head_q_c = 0;       // bf16 [head_tokens, D]
-  int64_t head_query = 0;     // bf16 [head_tokens, Hckv]               when the query is quantised
-  int64_t cache_row = 0;      // one row of a cache
+  int64_t row = 0;           // f32: one row of the widest step
+  int64_t head_product = 0;  // bf16 or s32 [head_tokens, D + Dr]
+  int64_t head_q_c = 0;      // bf16 [head_tokens, D]
+  int64_t head_query = 0;    // bf16 [head_tokens, Hckv]               when the query is quantised
+  int64_t cache_row = 0;     // one row of a cache
+  // When heads are split, for the whole block:
+  int64_t split_q_c = 0;    // bf16 [token_block, N, D]
+  int64_t split_query = 0;  // bf16 [token_block, N, Hckv]            when the query is quantised
 };
 
 struct PrologPlan {
   int num_workers = 1;
-  int64_t token_block = 0;    // tokens that go through all stages together; bounds the workspace for any T
-  int64_t column_group = 0;   // columns of x [W_DQ | W_DKV|KR] in one task
-  int64_t head_tokens = 0;    // tokens of one head in one task
+  int64_t token_block = 0;   // tokens that go through all stages together; bounds the workspace for any T
+  int64_t column_group = 0;  // columns of x [W_DQ | W_DKV|KR] in one task
+  int64_t norm_tokens = 0;   // tokens of one task of the norms
+  int64_t head_tokens = 0;   // tokens of one head in one task
+  // Too few heads for the workers: a head's columns are split among tasks, in two steps, W_UQ|QR and W_UK.
+  bool splits_heads = false;
+  int64_t head_columns = 0;  // columns of one head in one task of a split step
   WorkspaceLayout layout;
   uint64_t workspace_bytes = 0;  // what RunProlog needs, from any alignment
 };

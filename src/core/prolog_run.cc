@@ -40,20 +40,26 @@ class BlockRun {
 
   // cQ = RmsNorm(x W_DQ), as bf16 or quantised per token.
   void RunNorm(Executor* executor) const {
-    executor->ParallelFor(num_tokens_, [&](int64_t t, int worker) {
-      float* row = Scratch<float>(worker, plan_.layout.row);
-      FinishDown(plan_.layout.c_q_product, shape_.q_rank, t, args_.dequant_scale_w_dq, row);
-      kernels_.rms_norm.run(row, args_.gamma_cq, shape_.q_rank, args_.mode.epsilon_cq, row);
-      if (args_.mode.QuantizesCq()) {
-        kernels_.quantize_per_token.run(row, args_.smooth_scales_cq, shape_.q_rank, Cq<int8_t>(t), CqScale(t));
-      } else {
-        kernels_.narrow_to_bf16.run(row, shape_.q_rank, Cq<Bf16>(t));
-      }
+    executor->ParallelFor(CeilDiv(num_tokens_, plan_.norm_tokens), [&](int64_t task, int worker) {
+      const int64_t end = std::min((task + 1) * plan_.norm_tokens, num_tokens_);
+      for (int64_t t = task * plan_.norm_tokens; t < end; ++t) RunTokenNorm(t, worker);
     });
+  }
+
+  void RunTokenNorm(int64_t t, int worker) const {
+    float* row = Scratch<float>(worker, plan_.layout.row);
+    FinishDown(plan_.layout.c_q_product, shape_.q_rank, t, args_.dequant_scale_w_dq, row);
+    kernels_.rms_norm.run(row, args_.gamma_cq, shape_.q_rank, args_.mode.epsilon_cq, row);
+    if (args_.mode.QuantizesCq()) {
+      kernels_.quantize_per_token.run(row, args_.smooth_scales_cq, shape_.q_rank, Cq<int8_t>(t), CqScale(t));
+    } else {
+      kernels_.narrow_to_bf16.run(row, shape_.q_rank, Cq<Bf16>(t));
+    }
   }
 
   // The key as one task beside the heads, so that the rows are written in token order and the last of equal slots wins.
   void RunHeadsAndKey(Executor* executor) const {
+    if (plan_.splits_heads) return RunSplitHeadsAndKey(executor);
     const int64_t pieces = CeilDiv(num_tokens_, plan_.head_tokens);
     executor->ParallelFor(1 + shape_.heads * pieces, [&](int64_t task, int worker) {
       if (task == 0) {
@@ -81,6 +87,77 @@ class BlockRun {
   float* CqScale(int64_t t) const { return Buffer<float>(plan_.layout.c_q_scale, t); }
   const Bf16* Cos(int64_t t) const { return args_.rope_cos + (token_begin_ + t) * shape_.rope; }
   const Bf16* Sin(int64_t t) const { return args_.rope_sin + (token_begin_ + t) * shape_.rope; }
+  // The same with every head split into groups of columns: first qC and query_rope, and the key; then the query.
+  void RunSplitHeadsAndKey(Executor* executor) const {
+    const int64_t nope_groups = CeilDiv(shape_.nope, plan_.head_columns);
+    const int64_t head_tasks = nope_groups + 1;
+    executor->ParallelFor(1 + shape_.heads * head_tasks, [&](int64_t task, int worker) {
+      if (task == 0) return RunKey(worker);
+      const int64_t head = (task - 1) / head_tasks;
+      const int64_t group = (task - 1) % head_tasks;
+      const int64_t begin = group == nope_groups ? shape_.nope : group * plan_.head_columns;
+      const int64_t end =
+          group == nope_groups ? shape_.HeadColumns() : std::min(begin + plan_.head_columns, shape_.nope);
+      for (int64_t t = 0; t < num_tokens_; t += plan_.head_tokens) {
+        RunHeadColumns(head, begin, end, t, std::min(t + plan_.head_tokens, num_tokens_), worker);
+      }
+    });
+    const int64_t kv_groups = CeilDiv(shape_.kv_rank, plan_.head_columns);
+    Bf16* query = args_.mode.QuantizesQuery() ? Buffer<Bf16>(plan_.layout.split_query, 0)
+                                              : static_cast<Bf16*>(args_.query) + TokenHead(0, 0) * shape_.kv_rank;
+    executor->ParallelFor(shape_.heads * kv_groups, [&](int64_t task, int) {
+      const int64_t head = task / kv_groups;
+      const int64_t begin = task % kv_groups * plan_.head_columns;
+      kernels_.gemm_bf16.run({Buffer<Bf16>(plan_.layout.split_q_c, head * shape_.nope), shape_.heads * shape_.nope,
+                              num_tokens_, UkOf(head), begin, std::min(begin + plan_.head_columns, shape_.kv_rank),
+                              query + head * shape_.kv_rank + begin, shape_.heads * shape_.kv_rank});
+    });
+    if (!args_.mode.QuantizesQuery()) return;
+    executor->ParallelFor(num_tokens_ * shape_.heads, [&](int64_t task, int worker) {
+      QuantizeQuery(query + task * shape_.kv_rank, task / shape_.heads, task % shape_.heads,
+                    Scratch<float>(worker, plan_.layout.row));
+    });
+  }
+
+  // Columns [column_begin, column_end) of cQ W_UQ|QR of one head, all of them of qC or all of qR; tokens [begin, end).
+  void RunHeadColumns(int64_t head, int64_t column_begin, int64_t column_end, int64_t begin, int64_t end,
+                      int worker) const {
+    const int64_t first = head * shape_.HeadColumns();
+    const int64_t columns = column_end - column_begin;
+    const bool is_nope = column_begin < shape_.nope;
+    float* row = Scratch<float>(worker, plan_.layout.row);
+    const auto q_c = [&](int64_t t) {
+      return Buffer<Bf16>(plan_.layout.split_q_c, (t * shape_.heads + head) * shape_.nope + column_begin);
+    };
+    if (args_.mode.QuantizesCq()) {
+      int32_t* product = Scratch<int32_t>(worker, plan_.layout.head_product);
+      kernels_.gemm_s8.run({Cq<int8_t>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, first + column_begin,
+                            first + column_end, product, columns});
+      for (int64_t t = begin; t < end; ++t) {
+        kernels_.dequantize.run(product + (t - begin) * columns, *CqScale(t),
+                                args_.dequant_scale_w_uq_qr + first + column_begin, columns, row);
+        if (is_nope) {
+          kernels_.narrow_to_bf16.run(row, columns, q_c(t));
+        } else {
+          RunQueryRope(row, t, head);
+        }
+      }
+      return;
+    }
+    Bf16* product = is_nope ? q_c(begin) : Scratch<Bf16>(worker, plan_.layout.head_product);
+    kernels_.gemm_bf16.run({Cq<Bf16>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, first + column_begin,
+                            first + column_end, product, is_nope ? shape_.heads * shape_.nope : columns});
+    for (int64_t t = begin; !is_nope && t < end; ++t) {
+      kernels_.widen_bf16.run(product + (t - begin) * columns, columns, row);
+      RunQueryRope(row, t, head);
+    }
+  }
+
+  WeightView UkOf(int64_t head) const {
+    return RowMajorWeight(args_.weight_uk + head * shape_.nope * shape_.kv_rank, ElementType::kBf16, shape_.nope,
+                          shape_.kv_rank);
+  }
+
   // The place of a token's head among all heads of the call.
   int64_t TokenHead(int64_t t, int64_t head) const { return (token_begin_ + t) * shape_.heads + head; }
 
@@ -174,8 +251,7 @@ class BlockRun {
       q_c = product;
       q_c_stride = columns;
     }
-    const WeightView w_uk = RowMajorWeight(args_.weight_uk + head * shape_.nope * shape_.kv_rank, ElementType::kBf16,
-                                           shape_.nope, shape_.kv_rank);
+    const WeightView w_uk = UkOf(head);
     if (!args_.mode.QuantizesQuery()) {
       kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank,
                               static_cast<Bf16*>(args_.query) + TokenHead(begin, head) * shape_.kv_rank,
@@ -191,8 +267,8 @@ class BlockRun {
     kernels_.rope.run(q_r, Cos(t), Sin(t), shape_.rope, args_.query_rope + TokenHead(t, head) * shape_.rope);
   }
 
-  // query = int8 with its scale s; query_rope is multiplied by quantScaleCkv / s, so that both parts of a logit have one
-  // factor. An all-zero query has scale 0 and makes query_rope infinite or a NaN, as on the device.
+  // query = int8 with its scale s; query_rope is multiplied by quantScaleCkv / s, so that both parts of a logit have
+  // one factor. An all-zero query has scale 0 and makes query_rope infinite or a NaN, as on the device.
   void QuantizeQuery(const Bf16* query, int64_t t, int64_t head, float* row) const {
     const int64_t token_head = TokenHead(t, head);
     float* scale = args_.dequant_scale_q_nope + token_head;
@@ -258,7 +334,8 @@ Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTab
   if (args.shape.tokens == 0) return Status();
   const Status status = CheckCacheIndex(args);
   if (!status.ok()) return status;
-  auto* aligned = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) & ~(kAlignment - 1));
+  auto* aligned =
+      reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) & ~(kAlignment - 1));
   StageClock clock(times);
   for (int64_t begin = 0; begin < args.shape.tokens; begin += plan.token_block) {
     const BlockRun block(args, plan, kernels, aligned, begin, std::min(plan.token_block, args.shape.tokens - begin));

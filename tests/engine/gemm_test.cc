@@ -43,6 +43,10 @@ std::vector<Case> Cases() {
     for (int64_t begin = 0; begin < 70; begin += 7) {
       for (int64_t end = begin + 1; end <= 100; end += 11) cases.push_back({9, 19, 100, begin, end, is_nz});
     }
+    // More rows, columns and k than one block of any kernel.
+    cases.push_back({70, 300, 260, 5, 250, is_nz});
+    cases.push_back({270, 150, 100, 0, 100, is_nz});
+    cases.push_back({530, 40, 36, 3, 36, is_nz});
     cases.push_back({17, 512, 192, 0, 192, is_nz});
     cases.push_back({5, 1536, 48, 16, 48, is_nz});
   }

@@ -34,8 +34,8 @@ struct Bf16Operand {
   static constexpr int kStepK = 2;    // elements of k in 32 bits
   static constexpr int kVectors = 1;  // operands of a column block
 
-  // Rows [0, rows) of one block, rows <= kStepK, lanes [0, lanes); the rest is zero. `kPacked`: the rows are adjacent in
-  // memory, and all of them and all lanes are there.
+  // Rows [0, rows) of one block, rows <= kStepK, lanes [0, lanes); the rest is zero. `kPacked`: the rows are adjacent
+  // in memory, and all of them and all lanes are there.
   template <bool kPacked>
   static inline void LoadStep(const Bf16* w, int64_t row_stride, int64_t rows, int64_t lanes, __m512i* operand) {
     __m512i two_rows;
@@ -65,7 +65,8 @@ struct Bf16Operand {
   }
 
   // Stores columns [begin, end) of rows of 32 sums.
-  static inline void StoreRows(const int32_t* sums, int64_t rows, int64_t begin, int64_t end, Bf16* c, int64_t c_stride) {
+  static inline void StoreRows(const int32_t* sums, int64_t rows, int64_t begin, int64_t end, Bf16* c,
+                               int64_t c_stride) {
     for (int64_t m = 0; m < rows; ++m, sums += 32, c += c_stride) {
       if (begin < 16) StoreRounded(_mm512_castsi512_ps(_mm512_load_si512(sums)), begin, Smaller(end, 16), c);
       if (end > 16) {

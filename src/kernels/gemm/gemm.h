@@ -14,14 +14,14 @@ namespace mlap {
 
 // C = bf(A W): bf16 products accumulate in binary32, one rounding to bf16 at the end.
 struct GemmBf16Args {
-  const Bf16* a;            // [rows, k], k = weight.k
-  int64_t a_row_stride;     // elements
+  const Bf16* a;         // [rows, k], k = weight.k
+  int64_t a_row_stride;  // elements
   int64_t rows;
-  WeightView weight;        // bf16
-  int64_t column_begin;     // columns [column_begin, column_end) of the weight are computed
+  WeightView weight;     // bf16
+  int64_t column_begin;  // columns [column_begin, column_end) of the weight are computed
   int64_t column_end;
-  Bf16* c;                  // [rows, column_end - column_begin]
-  int64_t c_row_stride;     // elements
+  Bf16* c;               // [rows, column_end - column_begin]
+  int64_t c_row_stride;  // elements
 };
 using GemmBf16Fn = void (*)(const GemmBf16Args& args);
 
@@ -30,7 +30,7 @@ struct GemmS8Args {
   const int8_t* a;
   int64_t a_row_stride;
   int64_t rows;
-  WeightView weight;        // int8
+  WeightView weight;  // int8
   int64_t column_begin;
   int64_t column_end;
   int32_t* c;

@@ -1,8 +1,9 @@
 // Matrix products with AMX tiles (TDPBF16PS, TDPBSSD), on weights as they lie in memory.
 //
-// A weight is taken in panels of 32 columns and kPanelK rows: a panel is brought into the tiles' operand order once, and all
-// rows of A pass over it. Between panels the sums wait in memory as binary32 or int32, which changes no bit: every output
-// is still one chain over ascending k. A tile row is one row of A, so neither does the number of rows.
+// A weight is taken in panels of 32 columns and kPanelSteps tiles of k: a panel is brought into the tiles' operand
+// order once, and all rows of A pass over it. Between panels the sums wait in memory as binary32 or int32, which
+// changes no bit: every output is still one chain over ascending k. A tile row is one row of A, so neither does the
+// number of rows.
 #include <immintrin.h>
 
 #include "kernels/gemm/column_operands_avx512.h"
@@ -15,10 +16,14 @@ constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileRowBytes = 64;
 constexpr int64_t kPanelColumns = 32;  // two tiles of 16 columns
 constexpr int64_t kPanelTiles = 2;
-// Rows of A that share the sums' buffer: 64 KB of stack.
-constexpr int64_t kBlockRows = 512;
 // Steps of one tile's k in a panel: 16 KB of operands, which stay in the first-level cache.
 constexpr int64_t kPanelSteps = 8;
+// Many rows take several panels of columns through each step of k, so that a piece of A that has come from afar is used
+// for all of them; few rows take one panel through all of k, so that the weight is read as one stream.
+constexpr int64_t kGroupPanels = 6;
+constexpr int64_t kManyRows = 64;
+// Rows whose sums of a group wait in the second-level cache: 384 KB of stack.
+constexpr int64_t kBlockRows = 512;
 
 struct Bf16Tiles {
   using Operand = Bf16Operand;
@@ -59,17 +64,27 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// For row pairs of `first` and `second` rows; `second` may be 0.
-void Configure(int64_t first, int64_t second) {
-  TileConfig config;
-  const int64_t rows[8] = {first, first, second, second, first, second, kTileRows, kTileRows};
-  for (int tile = 0; tile < 8; ++tile) {
-    if (rows[tile] == 0) continue;
-    config.rows[tile] = static_cast<uint8_t>(rows[tile]);
-    config.row_bytes[tile] = kTileRowBytes;
+// The tiles' current shape: pairs of row tiles of `first` and `second` rows; `second` may be 0.
+class TileShape {
+ public:
+  void Set(int64_t first, int64_t second) {
+    if (first == first_ && second == second_) return;
+    first_ = first;
+    second_ = second;
+    TileConfig config;
+    const int64_t rows[8] = {first, first, second, second, first, second, kTileRows, kTileRows};
+    for (int tile = 0; tile < 8; ++tile) {
+      if (rows[tile] == 0) continue;
+      config.rows[tile] = static_cast<uint8_t>(rows[tile]);
+      config.row_bytes[tile] = kTileRowBytes;
+    }
+    _tile_loadconfig(&config);
   }
-  _tile_loadconfig(&config);
-}
+
+ private:
+  int64_t first_ = 0;
+  int64_t second_ = 0;
+};
 
 template <class Tiles>
 class PanelProduct {
@@ -78,28 +93,36 @@ class PanelProduct {
   using Element = typename Operand::Element;
   static constexpr int64_t kTileK = kTileRows * Operand::kStepK;  // k of one tile: 64 bytes of a row of A
 
-  // Columns [first_column, first_column + 32) of the weight, of which those in [column_begin, column_end) are stored.
+  // Rows [row_begin, row_begin + rows) times `num_panels` panels from column `first_column` on, of which the columns in
+  // [column_begin, column_end) are stored.
   template <bool kPacked, class Args>
-  static void Run(const Args& args, int64_t first_column, int64_t row_begin, int64_t rows) {
-    alignas(64) int32_t sums[kBlockRows * kPanelColumns];
+  static void Run(const Args& args, int64_t first_column, int64_t num_panels, int64_t row_begin, int64_t rows,
+                  TileShape* shape) {
+    alignas(64) int32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
     alignas(64) __m512i panel[kPanelSteps * kPanelTiles * kTileRows];
     const WeightView& weight = args.weight;
     const Element* a = args.a + row_begin * args.a_row_stride;
     for (int64_t k = 0; k < weight.k; k += kPanelSteps * kTileK) {
       const int64_t panel_k = Smaller(kPanelSteps * kTileK, weight.k - k);
-      LoadPanel<kPacked>(weight, first_column, k, panel_k, panel);
-      MultiplyPanel(a + k, args.a_row_stride, rows, panel_k, panel, k == 0, sums);
+      for (int64_t p = 0; p < num_panels; ++p) {
+        LoadPanel<kPacked>(weight, first_column + p * kPanelColumns, k, panel_k, panel);
+        MultiplyPanel(a + k, args.a_row_stride, rows, panel_k, panel, k == 0, sums[p], shape);
+      }
     }
-    Operand::StoreRows(sums, rows, Larger(args.column_begin - first_column, 0),
-                       Smaller(args.column_end - first_column, kPanelColumns),
-                       args.c + row_begin * args.c_row_stride + Larger(first_column - args.column_begin, 0),
-                       args.c_row_stride);
+    for (int64_t p = 0; p < num_panels; ++p) {
+      const int64_t column = first_column + p * kPanelColumns;
+      const int64_t begin = Larger(args.column_begin - column, 0);
+      Operand::StoreRows(sums[p], rows, begin, Smaller(args.column_end - column, kPanelColumns),
+                         args.c + row_begin * args.c_row_stride + column + begin - args.column_begin,
+                         args.c_row_stride);
+    }
   }
 
  private:
   // Tile t of step s: 16 operand rows of 64 bytes. What lies past the weight's rows and columns is zero.
   template <bool kPacked>
-  static void LoadPanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count, __m512i* panel) {
+  static void LoadPanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count,
+                        __m512i* panel) {
     for (int64_t block = 0; block < Tiles::kPanelBlocks; ++block) {
       const int64_t column = first_column + block * Operand::kBlockColumns;
       const int64_t lanes = Larger(Smaller(weight.n - column, Operand::kBlockColumns), 0);
@@ -124,11 +147,11 @@ class PanelProduct {
   }
 
   static void MultiplyPanel(const Element* a, int64_t a_row_stride, int64_t rows, int64_t k_count, const __m512i* panel,
-                            bool is_first, int32_t* sums) {
+                            bool is_first, int32_t* sums, TileShape* shape) {
     constexpr int64_t kPair = 2 * kTileRows;
     const int64_t whole = rows / kPair * kPair;
     if (whole > 0) {
-      Configure(kTileRows, kTileRows);
+      shape->Set(kTileRows, kTileRows);
       for (int64_t m = 0; m < whole; m += kPair) {
         MultiplyPair(a + m * a_row_stride, a_row_stride, kTileRows, kTileRows, k_count, panel, is_first,
                      sums + m * kPanelColumns);
@@ -136,7 +159,7 @@ class PanelProduct {
     }
     if (whole < rows) {
       const int64_t first = Smaller(rows - whole, kTileRows);
-      Configure(first, rows - whole - first);
+      shape->Set(first, rows - whole - first);
       MultiplyPair(a + whole * a_row_stride, a_row_stride, first, rows - whole - first, k_count, panel, is_first,
                    sums + whole * kPanelColumns);
     }
@@ -199,20 +222,26 @@ class PanelProduct {
     }
   }
 
-  static constexpr int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+  static constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+  }
 };
 
 template <class Tiles, class Args>
 void Gemm(const Args& args) {
   const bool packed = args.weight.row_stride == Tiles::Operand::kBlockColumns;
-  for (int64_t column = args.column_begin / kPanelColumns * kPanelColumns; column < args.column_end;
-       column += kPanelColumns) {
-    for (int64_t row = 0; row < args.rows; row += kBlockRows) {
-      const int64_t rows = Smaller(kBlockRows, args.rows - row);
+  const int64_t first_panel = args.column_begin / kPanelColumns;
+  const int64_t panel_end = (args.column_end + kPanelColumns - 1) / kPanelColumns;
+  const int64_t group_panels = args.rows > kManyRows ? kGroupPanels : 1;
+  TileShape shape;
+  for (int64_t row = 0; row < args.rows; row += kBlockRows) {
+    const int64_t rows = Smaller(kBlockRows, args.rows - row);
+    for (int64_t panel = first_panel; panel < panel_end; panel += group_panels) {
+      const int64_t num_panels = Smaller(group_panels, panel_end - panel);
       if (packed) {
-        PanelProduct<Tiles>::template Run<true>(args, column, row, rows);
+        PanelProduct<Tiles>::template Run<true>(args, panel * kPanelColumns, num_panels, row, rows, &shape);
       } else {
-        PanelProduct<Tiles>::template Run<false>(args, column, row, rows);
+        PanelProduct<Tiles>::template Run<false>(args, panel * kPanelColumns, num_panels, row, rows, &shape);
       }
     }
   }

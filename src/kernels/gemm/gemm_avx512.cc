@@ -24,7 +24,9 @@ struct Bf16Avx512 : Avx512Tile {
   static inline Vector Zero() { return _mm512_setzero_ps(); }
   static inline Vector Load(const uint32_t* x) { return _mm512_load_ps(x); }
   static inline void Store(uint32_t* x, Vector v) { _mm512_store_ps(x, v); }
-  static inline Vector Broadcast(const uint32_t* x) { return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x))); }
+  static inline Vector Broadcast(const uint32_t* x) {
+    return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x)));
+  }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm512_fmadd_ps(w, x, sum); }
 
   static inline void Widen16(const Bf16* x, __mmask16 mask, uint32_t* words) {

@@ -34,7 +34,8 @@ struct Bf16Columns : Bf16Operand {
   static inline Accumulator Zero() { return _mm512_setzero_ps(); }
   static inline __m512i Prepared(__m512i operand) { return operand; }
   static inline Accumulator Multiply(Accumulator sum, __m512i operand, int32_t step) {
-    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(operand), reinterpret_cast<__m512bh>(_mm512_set1_epi32(step)));
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(operand),
+                            reinterpret_cast<__m512bh>(_mm512_set1_epi32(step)));
   }
   static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
   static inline void Store(const Accumulator* sum, int32_t, int64_t begin, int64_t end, Bf16* c) {
@@ -42,8 +43,9 @@ struct Bf16Columns : Bf16Operand {
   }
 };
 
-// VPDPBUSD multiplies unsigned by signed bytes. The weight is the unsigned side, as w + 128 (a flipped sign bit, once per
-// loaded operand); 128 times the row's sum of activations is taken off at the end, modulo 2^32, so the result is exact.
+// VPDPBUSD multiplies unsigned by signed bytes. The weight is the unsigned side, as w + 128 (a flipped sign bit, once
+// per loaded operand); 128 times the row's sum of activations is taken off at the end, modulo 2^32, so the result is
+// exact.
 struct S8Columns : S8Operand {
   static constexpr int kMaxTileRows = 6;  // 6 rows x 2 blocks x 2 vectors
   static constexpr int kGroupBlocks = 2;
@@ -90,9 +92,9 @@ struct Tile {
   int64_t block_stride;
   int64_t row_stride;
   int64_t k;
-  const BlockRange* blocks;            // of the group
-  const int32_t* corrections;          // of the rows
-  typename Columns::Output* c;         // at the group's first stored column
+  const BlockRange* blocks;     // of the group
+  const int32_t* corrections;   // of the rows
+  typename Columns::Output* c;  // at the group's first stored column
   int64_t c_row_stride;
 };
 
@@ -143,12 +145,17 @@ void RunTile(const Tile<Columns>& tile) {
 template <class Columns, bool kPacked, int kBlocks>
 void RunRows(Tile<Columns> tile, int64_t rows) {
   using Fn = void (*)(const Tile<Columns>&);
-  static constexpr Fn kTiles[8] = {
-      RunTile<Columns, 1, kBlocks, kPacked>, RunTile<Columns, 2, kBlocks, kPacked>,
-      RunTile<Columns, 3, kBlocks, kPacked>, RunTile<Columns, 4, kBlocks, kPacked>,
-      RunTile<Columns, 5, kBlocks, kPacked>, RunTile<Columns, 6, kBlocks, kPacked>,
-      RunTile<Columns, Columns::kMaxTileRows == 8 ? 7 : 1, kBlocks, kPacked>,
-      RunTile<Columns, Columns::kMaxTileRows == 8 ? 8 : 1, kBlocks, kPacked>};
+  static constexpr Fn kTiles[8] = {RunTile<Columns, 1, kBlocks, kPacked>,
+                                   RunTile<Columns, 2, kBlocks, kPacked>,
+                                   RunTile<Columns, 3, kBlocks, kPacked>,
+                                   RunTile<Columns, 4, kBlocks, kPacked>,
+                                   RunTile<Columns, 5, kBlocks, kPacked>,
+                                   RunTile<Columns, 6, kBlocks, kPacked>,
+                                   RunTile < Columns,
+                                   Columns::kMaxTileRows == 8 ? 7 : 1,
+                                   kBlocks,
+                                   kPacked >
+                                   , RunTile < Columns, Columns::kMaxTileRows == 8 ? 8 : 1, kBlocks, kPacked > };
   const auto* a = tile.a;
   auto* c = tile.c;
   // Equal tiles instead of full ones and a small rest: a tile of one row leaves most of the machine idle.
@@ -184,8 +191,8 @@ void RunGroups(const Args& args) {
       stored += blocks[b].end - blocks[b].begin;
     }
     const auto* w = static_cast<const typename Columns::Element*>(weight.data) + first * weight.block_stride;
-    const Tile<Columns> tile = {args.a,   args.a_row_stride, w, weight.block_stride, weight.row_stride,
-                                weight.k, blocks,            nullptr, c,             args.c_row_stride};
+    const Tile<Columns> tile = {args.a, args.a_row_stride, w, weight.block_stride, weight.row_stride, weight.k,
+                                blocks, nullptr,           c, args.c_row_stride};
     if (count == 1) {
       RunRows<Columns, kPacked, 1>(tile, args.rows);
     } else if (count == 2) {

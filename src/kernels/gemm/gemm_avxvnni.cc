@@ -7,8 +7,8 @@
 namespace mlap {
 namespace {
 
-// A word is four consecutive k. VPDPBUSD multiplies unsigned by signed bytes: the weight is the unsigned side, as w + 128,
-// and 128 times the row's sum of activations is taken off at the end, modulo 2^32, so the result is exact.
+// A word is four consecutive k. VPDPBUSD multiplies unsigned by signed bytes: the weight is the unsigned side, as w +
+// 128, and 128 times the row's sum of activations is taken off at the end, modulo 2^32, so the result is exact.
 struct S8AvxVnni {
   using Element = int8_t;
   using Output = int32_t;
@@ -28,7 +28,8 @@ struct S8AvxVnni {
     return _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w)), _mm_set1_epi8(static_cast<char>(0x80)));
   }
   static inline void MakeWords(const int8_t* w, int64_t row_stride, uint32_t* words) {
-    const __m128i row0 = Row(w), row1 = Row(w + row_stride), row2 = Row(w + 2 * row_stride), row3 = Row(w + 3 * row_stride);
+    const __m128i row0 = Row(w), row1 = Row(w + row_stride), row2 = Row(w + 2 * row_stride),
+                  row3 = Row(w + 3 * row_stride);
     const __m128i low01 = _mm_unpacklo_epi8(row0, row1), high01 = _mm_unpackhi_epi8(row0, row1);
     const __m128i low23 = _mm_unpacklo_epi8(row2, row3), high23 = _mm_unpackhi_epi8(row2, row3);
     auto* out = reinterpret_cast<__m128i*>(words);
@@ -45,7 +46,8 @@ struct S8AvxVnni {
     __m256i sums = _mm256_setzero_si256();
     int64_t i = 0;
     for (; i + 32 <= k; i += 32) {
-      sums = _mm256_dpbusd_avx_epi32(sums, _mm256_set1_epi8(1), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)));
+      sums = _mm256_dpbusd_avx_epi32(sums, _mm256_set1_epi8(1),
+                                     _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)));
     }
     alignas(32) int32_t lanes[8];
     _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), sums);
@@ -55,7 +57,8 @@ struct S8AvxVnni {
     return static_cast<int32_t>(static_cast<uint32_t>(sum) * 128u);
   }
   static inline void StoreRow(const uint32_t* sums, int32_t correction, int64_t begin, int64_t end, int32_t* c) {
-    for (int64_t j = begin; j < end; ++j) c[j - begin] = static_cast<int32_t>(sums[j] - static_cast<uint32_t>(correction));
+    for (int64_t j = begin; j < end; ++j)
+      c[j - begin] = static_cast<int32_t>(sums[j] - static_cast<uint32_t>(correction));
   }
 };
 

@@ -1,9 +1,9 @@
 // The loop nest of the matrix products that first bring the weight into 32-bit words.
 //
-// A word holds the kStepK consecutive k of one column that one instruction consumes: a binary32 from one bf16, a pair of
-// int16 from two int8, or four int8. The weight is taken in panels of kPanelColumns columns and up to kPanelSteps steps: a
-// panel is made once and all rows of A pass over it. Between panels the sums wait in memory as they are, which changes no
-// bit: every output is one chain over ascending k, for any number of rows.
+// A word holds the kStepK consecutive k of one column that one instruction consumes: a binary32 from one bf16, a pair
+// of int16 from two int8, or four int8. The weight is taken in panels of kPanelColumns columns and up to kPanelSteps
+// steps: a panel is made once and all rows of A pass over it. Between panels the sums wait in memory as they are, which
+// changes no bit: every output is one chain over ascending k, for any number of rows.
 //
 // A policy P offers
 //   Element, Output        of A and the weight; of C
@@ -73,12 +73,14 @@ class PanelGemm {
   }
 
   // Steps of k in [k_begin, k_begin + k_count), as words [step][kPanelColumns]; what lies past the weight is zero.
-  static void MakePanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count, uint32_t* panel) {
+  static void MakePanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count,
+                        uint32_t* panel) {
     for (int64_t group = 0; group < kPanelColumns; group += kGroup) {
       const int64_t column = first_column + group;
       const int64_t lanes = weight.n - column < kGroup ? weight.n - column : kGroup;
-      const Element* w = static_cast<const Element*>(weight.data) + column / weight.block_columns * weight.block_stride +
-                         column % weight.block_columns + k_begin * weight.row_stride;
+      const Element* w = static_cast<const Element*>(weight.data) +
+                         column / weight.block_columns * weight.block_stride + column % weight.block_columns +
+                         k_begin * weight.row_stride;
       uint32_t* out = panel + group;
       for (int64_t k = 0; k < k_count; k += P::kStepK, w += P::kStepK * weight.row_stride, out += kPanelColumns) {
         const int64_t step_rows = k_count - k < P::kStepK ? k_count - k : P::kStepK;
@@ -103,7 +105,7 @@ class PanelGemm {
     const int64_t steps = (k_count + P::kStepK - 1) / P::kStepK;
     for (int64_t m = 0; m < rows; ++m) P::ExpandRow(a + m * a_row_stride, k_count, words + m * kPanelSteps);
     using Fn = void (*)(const uint32_t*, const uint32_t*, int64_t, bool, uint32_t*);
-    static constexpr Fn kTiles[] = {Multiply<1>, Multiply<Rows(2)>, Multiply<Rows(3)>, Multiply<Rows(4)>,
+    static constexpr Fn kTiles[] = {Multiply<1>,       Multiply<Rows(2)>, Multiply<Rows(3)>, Multiply<Rows(4)>,
                                     Multiply<Rows(5)>, Multiply<Rows(6)>, Multiply<Rows(7)>, Multiply<Rows(8)>};
     kTiles[rows - 1](words, panel, steps, is_first, sums);
   }

@@ -1,7 +1,6 @@
 // The scalar matrix products: the structure of the SIMD kernels (row tiles over column blocks) in plain C++.
-#include "kernels/registration.h"
-
 #include "base/bf16.h"
+#include "kernels/registration.h"
 
 namespace mlap {
 namespace {
