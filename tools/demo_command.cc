@@ -36,7 +36,7 @@ struct DemoOptions {
   int64_t sequences = 8;
 };
 
-// The part of the demo before the checks is over when this returns.
+// Runs, times and checks one scenario; returns whether its results are accepted.
 bool ShowScenario(CannSession* session, const CaseOptions& options, std::string_view title) {
   const CaseRecipe recipe = MakeRecipe(options);
   RequireMemory(3.0 * InputBytes(recipe.shape), "the demo");

@@ -25,8 +25,10 @@ constexpr EnvironmentVariable kVariables[] = {
     {"MLAP_MAX_ISA", "the best instruction set kernels may use; one of those above"},
     {"MLAP_NUM_THREADS", "threads of an operator call; all CPUs the process may use if unset"},
     {"MLAP_SOC", "device whose limits apply: ascend910b (default), ascend910_93, ascend950, none"},
+    {"MLAP_VERBOSE", "1: a line on the standard error for each operator call"},
     {"MLAP_DUMP_DIR", "directory aclDumpOpTensors writes to; it does nothing if unset"},
     {"MLAP_REQUIRE_ISA", "tests only: instruction sets whose absence is a failure, not a skip"},
+    {"MLAP_FUZZ_ITERATIONS", "tests only: how many random descriptors the fuzz tests try"},
 };
 
 struct Isa {
@@ -52,7 +54,7 @@ struct Kernel {
   std::string name;
 };
 
-// What depends on environment variables, which may be wrong: `error` says what then.
+// What depends on environment variables, which may be wrong: `errors` says what then.
 struct Choice {
   std::string isa;
   std::vector<Kernel> kernels;

@@ -31,19 +31,11 @@ double SystemAvailableBytes() {
   return kUnlimited;
 }
 
-// Version 2 of control groups, then version 1; inside a container the root of the hierarchy is the container's group.
-double ControlGroupAvailableBytes() {
-  double available = kUnlimited;
-  for (const auto& [limit, usage] :
-       {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-        std::pair{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
-    const double limit_bytes = NumberFromFile(limit);
-    const double used_bytes = NumberFromFile(usage);
-    if (limit_bytes < kUnlimited && used_bytes < kUnlimited) {
-      available = std::min(available, std::max(0.0, limit_bytes - used_bytes));
-    }
-  }
-  return available;
+// Of version 2, then version 1; inside a container the root of the hierarchy is the container's group. What the group
+// uses already is mostly file cache, which gives way, so the limit is what counts.
+double ControlGroupLimitBytes() {
+  return std::min(NumberFromFile("/sys/fs/cgroup/memory.max"),
+                  NumberFromFile("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
 }
 
 double SumBytes(const std::vector<TensorSpec>& specs) {
@@ -58,7 +50,7 @@ double SumBytes(const std::vector<TensorSpec>& specs) {
 
 }  // namespace
 
-double AvailableBytes() { return std::min(SystemAvailableBytes(), ControlGroupAvailableBytes()); }
+double AvailableBytes() { return std::min(SystemAvailableBytes(), ControlGroupLimitBytes()); }
 
 double InputBytes(const CaseShape& shape) { return SumBytes(InputSpecs(shape)); }
 

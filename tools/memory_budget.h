@@ -8,7 +8,7 @@
 
 namespace mlap::tools {
 
-// Bytes the process may still use: what the system says is available, and what the control group allows. Infinity if
+// Bytes the process may use: what the system says is available, at most the limit of the control group. Infinity if
 // neither is known.
 double AvailableBytes();
 

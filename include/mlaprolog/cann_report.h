@@ -1,5 +1,5 @@
-/* What the last operator call on a stream of the CANN-compatible library did: an extension that CANN does not have, found
- * in libmlaprolog_cann.so. C99 and C++. */
+/* What the last operator call on a stream of the CANN-compatible library did: an extension that CANN does not have,
+ * found in libmlaprolog_cann.so. C99 and C++. */
 #ifndef MLAPROLOG_CANN_REPORT_H_
 #define MLAPROLOG_CANN_REPORT_H_
 
@@ -20,23 +20,24 @@ typedef struct mlap_cann_report {
   const char* gemm_kernel; /* the kernel of the up-projection */
   int32_t num_threads;
   int32_t num_stages;
-  int64_t tokens;          /* T */
-  int64_t hidden;          /* He */
-  int64_t q_rank;          /* Hcq */
-  int64_t heads;           /* N */
-  int64_t nope;            /* D */
-  int64_t rope;            /* Dr */
-  int64_t kv_rank;         /* Hckv */
-  double flops;            /* of the matrix products, a multiply-add counted as two */
-  double weight_bytes;     /* of the four weights, each counted once */
-  double seconds;          /* from the first stage's start to the last one's end */
+  int64_t tokens;      /* T */
+  int64_t hidden;      /* He */
+  int64_t q_rank;      /* Hcq */
+  int64_t heads;       /* N */
+  int64_t nope;        /* D */
+  int64_t rope;        /* Dr */
+  int64_t kv_rank;     /* Hckv */
+  double flops;        /* of the matrix products, a multiply-add counted as two */
+  double weight_bytes; /* of the four weights, each counted once */
+  double seconds;      /* from the first stage's start to the last one's end */
   const char* stage_names[MLAP_CANN_MAX_STAGES];
   double stage_seconds[MLAP_CANN_MAX_STAGES];
 } mlap_cann_report;
 
 /* Fills *report with the last operator that finished on `stream` (an aclrtStream; NULL: the current context's default
- * stream). Synchronise the stream first. Texts live as long as the program. Returns 0; 100000 for a null report or a wrong
- * struct_size; 107002 or 107017 for a missing context or a dead stream; 507899 when no operator has finished there. */
+ * stream). Synchronise the stream first. Texts live as long as the program. Returns 0; 100000 for a null report or a
+ * wrong struct_size; 107002 or 107017 for a missing context or a dead stream; 507899 when no operator has finished
+ * there. */
 __attribute__((visibility("default"))) int mlap_cann_last_report(void* stream, mlap_cann_report* report);
 
 #ifdef __cplusplus

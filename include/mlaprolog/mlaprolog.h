@@ -19,8 +19,8 @@
 #define MLAP_API
 #endif
 
-/* In C++ the enumerations have int as their type, so that a number which a caller made up is a value like any other, to be
- * refused and not undefined behaviour. */
+/* In C++ the enumerations have int as their type, so that a number which a caller made up is a value like any other, to
+ * be refused and not undefined behaviour. */
 #ifdef __cplusplus
 #define MLAP_ENUM_TYPE : int
 #else
@@ -58,11 +58,11 @@ MLAP_API const char* mlap_cpu_name(void);
 
 /* One instruction set the library has kernels for. */
 typedef struct mlap_isa {
-  size_t struct_size;        /* set by the caller: sizeof(mlap_isa) */
-  const char* name;          /* as MLAP_MAX_ISA takes it */
-  int is_built;              /* 1 if this library contains it */
-  int is_usable;             /* 1 if built, and CPU and operating system support it */
-  const char* why_unusable;  /* empty when usable */
+  size_t struct_size;       /* set by the caller: sizeof(mlap_isa) */
+  const char* name;         /* as MLAP_MAX_ISA takes it */
+  int is_built;             /* 1 if this library contains it */
+  int is_usable;            /* 1 if built, and CPU and operating system support it */
+  const char* why_unusable; /* empty when usable */
 } mlap_isa;
 
 /* The instruction sets, in ascending order of preference. */
@@ -168,12 +168,12 @@ typedef struct mlap_prolog_args {
   void* progress_context;
 } mlap_prolog_args;
 
-/* Runs the reference: the operator's definition in plain code with binary64 sums, and the rounding points of the operator
- * (docs/numerics.md). Single-threaded and slow; it takes any positive sizes. FRACTAL_NZ weights of sizes that are padded
- * take k and n from the other tensors.
+/* Runs the reference: the operator's definition in plain code with binary64 sums, and the rounding points of the
+ * operator (docs/numerics.md). Single-threaded and slow; it takes any positive sizes. FRACTAL_NZ weights of sizes that
+ * are padded take k and n from the other tensors.
  *
- * Writes query, query_rope, the addressed rows of both caches and the wanted intermediates. Returns MLAP_OK, or a failure
- * whose text names the field; nothing has been written then. */
+ * Writes query, query_rope, the addressed rows of both caches and the wanted intermediates. Returns MLAP_OK, or a
+ * failure whose text names the field; nothing has been written then. */
 MLAP_API mlap_status mlap_reference_run(const mlap_prolog_args* args);
 
 #ifdef __cplusplus

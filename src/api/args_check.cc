@@ -135,7 +135,8 @@ WeightView CheckWeight(TensorChecks* checks, const char* name, const mlap_tensor
   checks->CheckDims(name, tensor,
                     is_nz ? std::vector<int64_t>{CeilDiv(n, c0), CeilDiv(k, kFractalRows), kFractalRows, c0}
                           : std::vector<int64_t>{k, n});
-  if (checks->ok() && !TensorChecks::IsContiguous(tensor)) checks->Refuse(name, "a contiguous tensor", "strides with gaps");
+  if (checks->ok() && !TensorChecks::IsContiguous(tensor))
+    checks->Refuse(name, "a contiguous tensor", "strides with gaps");
   checks->CheckData(name, tensor);
   return is_nz ? NzWeight(tensor.data, type, k, n) : RowMajorWeight(tensor.data, type, k, n);
 }
@@ -241,8 +242,10 @@ Status ToPrologArgs(const mlap_prolog_args& args, PrologArgs* out) {
   const int64_t pages = args.kv_cache.dims[0];
   const int64_t page_slots = args.kv_cache.dims[1];
   if (page_slots < 1) checks.Refuse("kv_cache", "pages of at least one slot", DimsText(args.kv_cache));
-  result.kv_cache = CheckCache(&checks, "kv_cache", args.kv_cache, cache_dtype, {pages, page_slots, 1, shape.kv_rank}, order);
-  result.kr_cache = CheckCache(&checks, "kr_cache", args.kr_cache, cache_dtype, {pages, page_slots, 1, shape.rope}, order);
+  result.kv_cache =
+      CheckCache(&checks, "kv_cache", args.kv_cache, cache_dtype, {pages, page_slots, 1, shape.kv_rank}, order);
+  result.kr_cache =
+      CheckCache(&checks, "kr_cache", args.kr_cache, cache_dtype, {pages, page_slots, 1, shape.rope}, order);
   if (int8_cache && !int8_weight) checks.Refuse("kv_cache", "BF16 with a BF16 weight_uq_qr", "INT8");
 
   struct Scale {
@@ -254,7 +257,8 @@ Status ToPrologArgs(const mlap_prolog_args& args, PrologArgs* out) {
     const float** pointer;
   };
   const Scale scales[] = {
-      {"dequant_scale_w_uq_qr", args.dequant_scale_w_uq_qr, int8_weight, false, uq_columns, &result.dequant_scale_w_uq_qr},
+      {"dequant_scale_w_uq_qr", args.dequant_scale_w_uq_qr, int8_weight, false, uq_columns,
+       &result.dequant_scale_w_uq_qr},
       {"quant_scale_ckv", args.quant_scale_ckv, int8_cache, false, shape.kv_rank, &result.quant_scale_ckv},
       {"quant_scale_ckr", args.quant_scale_ckr, int8_cache, false, shape.rope, &result.quant_scale_ckr},
       {"smooth_scales_cq", args.smooth_scales_cq, int8_weight, true, shape.q_rank, &result.smooth_scales_cq}};

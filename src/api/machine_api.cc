@@ -43,7 +43,8 @@ constexpr const char* kOps[] = {
 template <class Struct>
 mlap_status CheckQuery(const char* function, const Struct* out, size_t index, size_t count) {
   if (out == nullptr || out->struct_size != sizeof(Struct)) {
-    return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) + ": the struct is null or its struct_size is not set");
+    return FailWith(MLAP_INVALID_ARGUMENT,
+                    std::string(function) + ": the struct is null or its struct_size is not set");
   }
   if (index >= count) {
     return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) + ": index: expected less than " +

@@ -5,8 +5,8 @@
 //   kRows  slot s, element d:  page s / block_size, row s % block_size, element d
 //   kNz    the page's elements lie as [width / C0][block_size][C0], C0 = 32 bytes of elements
 //
-// Strides apply to the logical shape. An NZ page is a permutation of its page's elements in logical (row-major) order, so
-// a strided NZ cache is written exactly where a contiguous copy, written and copied back, would put its elements.
+// Strides apply to the logical shape. An NZ page is a permutation of its page's elements in logical (row-major) order,
+// so a strided NZ cache is written exactly where a contiguous copy, written and copied back, would put its elements.
 #ifndef MLAP_BASE_CACHE_VIEW_H_
 #define MLAP_BASE_CACHE_VIEW_H_
 

@@ -22,8 +22,8 @@ struct PrologShape {
   int64_t rope = 0;     // Dr, even
   int64_t kv_rank = 0;  // Hckv
 
-  constexpr int64_t HeadColumns() const { return nope + rope; }        // of W_UQ|QR, per head
-  constexpr int64_t KvColumns() const { return kv_rank + rope; }       // of W_DKV|KR
+  constexpr int64_t HeadColumns() const { return nope + rope; }   // of W_UQ|QR, per head
+  constexpr int64_t KvColumns() const { return kv_rank + rope; }  // of W_DKV|KR
 };
 
 enum class WeightQuant {
@@ -53,18 +53,18 @@ struct PrologArgs {
   PrologShape shape;
   PrologMode mode;
 
-  const void* token_x = nullptr;      // [T, He] bf16; int8 in kFull
-  WeightView weight_dq;               // [He, Hcq]
-  WeightView weight_uq_qr;            // [Hcq, N * (D + Dr)], per head D nope columns, then Dr rope columns
-  const Bf16* weight_uk = nullptr;    // [N, D, Hckv]
-  WeightView weight_dkv_kr;           // [He, Hckv + Dr]
-  const Bf16* gamma_cq = nullptr;     // [Hcq]
-  const Bf16* gamma_ckv = nullptr;    // [Hckv]
-  const Bf16* rope_sin = nullptr;     // [T, Dr]
-  const Bf16* rope_cos = nullptr;     // [T, Dr]
+  const void* token_x = nullptr;         // [T, He] bf16; int8 in kFull
+  WeightView weight_dq;                  // [He, Hcq]
+  WeightView weight_uq_qr;               // [Hcq, N * (D + Dr)], per head D nope columns, then Dr rope columns
+  const Bf16* weight_uk = nullptr;       // [N, D, Hckv]
+  WeightView weight_dkv_kr;              // [He, Hckv + Dr]
+  const Bf16* gamma_cq = nullptr;        // [Hcq]
+  const Bf16* gamma_ckv = nullptr;       // [Hckv]
+  const Bf16* rope_sin = nullptr;        // [T, Dr]
+  const Bf16* rope_cos = nullptr;        // [T, Dr]
   const int64_t* cache_index = nullptr;  // [T] slots; a negative one writes no row; not read if the caches are empty
-  CacheView kv_cache;                 // width Hckv at least; elements past Hckv stay untouched
-  CacheView kr_cache;                 // width Dr
+  CacheView kv_cache;                    // width Hckv at least; elements past Hckv stay untouched
+  CacheView kr_cache;                    // width Dr
 
   const float* dequant_scale_x = nullptr;         // [T], kFull
   const float* dequant_scale_w_dq = nullptr;      // [Hcq], kFull

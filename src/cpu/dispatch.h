@@ -18,12 +18,12 @@ struct KernelChoice {
 // unusable name is an error whose text names the names that can be used.
 Status ChooseKernels(const char* max_isa, KernelChoice* choice);
 
-// ChooseKernels under the limit of the environment's MLAP_MAX_ISA, decided once for the process: a change of the variable
-// after the first call has no effect.
+// ChooseKernels under the limit of the environment's MLAP_MAX_ISA, decided once for the process: a change of the
+// variable after the first call has no effect.
 Status ProcessKernels(const KernelChoice** choice);
 
-// The number of threads an operator may use: MLAP_NUM_THREADS, or the CPUs the process may run on. A value that is not a
-// whole number from 1 to 1024 is an error.
+// The number of threads an operator may use: MLAP_NUM_THREADS, or the CPUs the process may run on. A value that is not
+// a whole number from 1 to 1024 is an error.
 Status ConfiguredThreads(int* num_threads);
 
 }  // namespace mlap

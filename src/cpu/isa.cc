@@ -63,7 +63,8 @@ const std::array<Isa, kNumIsas>& Isas() {
   static constexpr std::array<Isa, kNumIsas> kIsas = {{
       {"scalar", [](const CpuFeatures&) { return true; }, "nothing", UseScalar},
       {"avx2", HasAvx2, "AVX2 and FMA", UseAvx2},
-      {"avxvnni", [](const CpuFeatures& cpu) { return HasAvx2(cpu) && cpu.avxvnni; }, "AVX-VNNI, AVX2 and FMA", UseAvxVnni},
+      {"avxvnni", [](const CpuFeatures& cpu) { return HasAvx2(cpu) && cpu.avxvnni; }, "AVX-VNNI, AVX2 and FMA",
+       UseAvxVnni},
       {"avx512", HasAvx512, "AVX-512 F, BW, VL and DQ", UseAvx512},
       {"avx512bf16", HasAvx512Bf16, "AVX-512 BF16, VNNI and VBMI, and what avx512 needs", UseAvx512Bf16},
       {"amx", [](const CpuFeatures& cpu) { return HasAvx512Bf16(cpu) && cpu.amx; },

@@ -1,4 +1,5 @@
-// Every kernel the operator calls. A table is complete from the scalar kernels; each usable ISA then overrides what it has.
+// Every kernel the operator calls. A table is complete from the scalar kernels; each usable ISA then overrides what it
+// has.
 #ifndef MLAP_KERNELS_KERNEL_TABLE_H_
 #define MLAP_KERNELS_KERNEL_TABLE_H_
 
@@ -17,18 +18,18 @@ struct Kernel {
 };
 
 // The list of kernels, one X(member, function type) each, so that reports and tests cannot forget one.
-#define MLAP_KERNEL_LIST(X)                       \
-  X(gemm_bf16, GemmBf16Fn)                        \
-  X(gemm_s8, GemmS8Fn)                            \
-  X(rms_norm, RmsNormFn)                          \
-  X(rope, RopeFn)                                 \
-  X(widen_bf16, WidenBf16Fn)                      \
-  X(narrow_to_bf16, NarrowToBf16Fn)               \
-  X(dequantize, DequantizeFn)                     \
-  X(quantize_per_channel, QuantizePerChannelFn)   \
-  X(quantize_per_token, QuantizePerTokenFn)       \
-  X(quantize_query, QuantizeQueryFn)              \
-  X(narrow_to_int8, NarrowToInt8Fn)               \
+#define MLAP_KERNEL_LIST(X)                     \
+  X(gemm_bf16, GemmBf16Fn)                      \
+  X(gemm_s8, GemmS8Fn)                          \
+  X(rms_norm, RmsNormFn)                        \
+  X(rope, RopeFn)                               \
+  X(widen_bf16, WidenBf16Fn)                    \
+  X(narrow_to_bf16, NarrowToBf16Fn)             \
+  X(dequantize, DequantizeFn)                   \
+  X(quantize_per_channel, QuantizePerChannelFn) \
+  X(quantize_per_token, QuantizePerTokenFn)     \
+  X(quantize_query, QuantizeQueryFn)            \
+  X(narrow_to_int8, NarrowToInt8Fn)             \
   X(scale, ScaleFn)
 
 struct KernelTable {

@@ -13,9 +13,8 @@ class TaskBody {
   // `fn(task, worker)`: task in [0, num_tasks), worker in [0, num_workers); a worker runs one task at a time.
   template <typename Fn>
   TaskBody(const Fn& fn)  // NOLINT(google-explicit-constructor): a parameter type
-      : object_(&fn), call_([](const void* object, int64_t task, int worker) {
-          (*static_cast<const Fn*>(object))(task, worker);
-        }) {}
+      : object_(&fn),
+        call_([](const void* object, int64_t task, int worker) { (*static_cast<const Fn*>(object))(task, worker); }) {}
 
   void operator()(int64_t task, int worker) const { call_(object_, task, worker); }
 

@@ -1,7 +1,7 @@
 // A persistent pool of threads that runs one parallel region at a time.
 //
-// pthreadpool would do the same work; this pool exists because a library without a run-time dependency can be dropped in
-// for CANN's, and because the thread sanitizer has to see the synchronisation of the tasks.
+// pthreadpool would do the same work; this pool exists because a library without a run-time dependency can be dropped
+// in for CANN's, and because the thread sanitizer has to see the synchronisation of the tasks.
 #ifndef MLAP_PARALLEL_THREAD_POOL_H_
 #define MLAP_PARALLEL_THREAD_POOL_H_
 

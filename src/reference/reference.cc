@@ -257,7 +257,8 @@ void RunReference(const PrologArgs& args, const ReferenceOptions& options) {
           static_cast<Bf16*>(args.query)[token_head * shape.kv_rank + j] = RoundToBf16(q_n[t][static_cast<size_t>(j)]);
         }
       }
-      for (int64_t d = 0; d < Dr; ++d) args.query_rope[token_head * Dr + d] = RoundToBf16(roped[static_cast<size_t>(d)]);
+      for (int64_t d = 0; d < Dr; ++d)
+        args.query_rope[token_head * Dr + d] = RoundToBf16(roped[static_cast<size_t>(d)]);
     }
     progress.Add(head_work);
   }

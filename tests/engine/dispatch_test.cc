@@ -1,10 +1,11 @@
 // Which ISA is usable, from recorded CPUID words, and what limits and unknown names do.
+#include "cpu/dispatch.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "cpu/cpu_features.h"
-#include "cpu/dispatch.h"
 #include "cpu/isa.h"
 #include "gtest/gtest.h"
 #include "support/usable_isas.h"
@@ -37,14 +38,15 @@ TEST(CpuFeatures, AnIsaNeedsEveryPartAndTheOperatingSystem) {
   without_vbmi.leaf7_ecx &= ~(1u << 1);
   CpuidWords alder_lake = kHaswell;
   alder_lake.leaf7_1_eax = 0x00400810;
-  for (const Case& c : {Case{"Sapphire Rapids", kSapphireRapids, "avx2 avxvnni avx512 avx512bf16 amx"},
-                        Case{"Zen 4", kZen4, "avx2 avx512 avx512bf16"}, Case{"Skylake server", kSkylakeServer, "avx2 avx512"},
-                        Case{"Haswell", kHaswell, "avx2"}, Case{"Alder Lake", alder_lake, "avx2 avxvnni"},
-                        Case{"operating system without AVX-512", without_os, "avx2 avxvnni"},
-                        Case{"operating system without tiles", without_tiles, "avx2 avxvnni avx512 avx512bf16"},
-                        Case{"tiles not permitted", not_permitted, "avx2 avxvnni avx512 avx512bf16"},
-                        Case{"no OSXSAVE", without_osxsave, ""},
-                        Case{"no VBMI", without_vbmi, "avx2 avxvnni avx512"}, Case{"not x86", CpuidWords{}, ""}}) {
+  for (const Case& c :
+       {Case{"Sapphire Rapids", kSapphireRapids, "avx2 avxvnni avx512 avx512bf16 amx"},
+        Case{"Zen 4", kZen4, "avx2 avx512 avx512bf16"}, Case{"Skylake server", kSkylakeServer, "avx2 avx512"},
+        Case{"Haswell", kHaswell, "avx2"}, Case{"Alder Lake", alder_lake, "avx2 avxvnni"},
+        Case{"operating system without AVX-512", without_os, "avx2 avxvnni"},
+        Case{"operating system without tiles", without_tiles, "avx2 avxvnni avx512 avx512bf16"},
+        Case{"tiles not permitted", not_permitted, "avx2 avxvnni avx512 avx512bf16"},
+        Case{"no OSXSAVE", without_osxsave, ""}, Case{"no VBMI", without_vbmi, "avx2 avxvnni avx512"},
+        Case{"not x86", CpuidWords{}, ""}}) {
     std::string usable;
     for (const Isa& isa : Isas()) {
       if (std::strcmp(isa.name, "scalar") == 0) {
@@ -61,7 +63,7 @@ TEST(Dispatch, ScalarTableIsComplete) {
   KernelChoice choice;
   ASSERT_TRUE(ChooseKernels("scalar", &choice).ok());
   EXPECT_STREQ(choice.isa, "scalar");
-#define MLAP_EXPECT_KERNEL(member, Fn)      \
+#define MLAP_EXPECT_KERNEL(member, Fn)         \
   EXPECT_NE(choice.table.member.run, nullptr); \
   EXPECT_NE(std::strstr(choice.table.member.name, "scalar"), nullptr) << choice.table.member.name;
   MLAP_KERNEL_LIST(MLAP_EXPECT_KERNEL)

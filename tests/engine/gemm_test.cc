@@ -1,4 +1,5 @@
-// The matrix products of every usable ISA: against exact sums, at every tail, on both weight layouts, between guard pages.
+// The matrix products of every usable ISA: against exact sums, at every tail, on both weight layouts, between guard
+// pages.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -69,7 +70,8 @@ TEST_P(GemmTest, Bf16MatchesExactSums) {
     }
     const int64_t columns = c.column_end - c.column_begin;
     GuardedBuffer out(static_cast<size_t>(c.rows * columns) * sizeof(Bf16));
-    GetParam().table.gemm_bf16.run({a.as<Bf16>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<Bf16>(), columns});
+    GetParam().table.gemm_bf16.run(
+        {a.as<Bf16>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<Bf16>(), columns});
     for (int64_t m = 0; m < c.rows; ++m) {
       for (int64_t j = 0; j < columns; ++j) {
         double sum = 0.0, magnitude = 0.0;
@@ -125,7 +127,8 @@ TEST_P(GemmTest, Int8ExtremesDoNotSaturate) {
     for (const int8_t y : {-128, 127}) {
       const std::vector<int8_t> a(kK, x), w(static_cast<size_t>(kK) * 32, y);
       std::vector<int32_t> out(32);
-      GetParam().table.gemm_s8.run({a.data(), kK, 1, NzWeight(w.data(), ElementType::kInt8, kK, 32), 0, 32, out.data(), 32});
+      GetParam().table.gemm_s8.run(
+          {a.data(), kK, 1, NzWeight(w.data(), ElementType::kInt8, kK, 32), 0, 32, out.data(), 32});
       for (const int32_t sum : out) EXPECT_EQ(sum, kK * x * y);
     }
   }
@@ -148,7 +151,8 @@ TEST_P(GemmTest, RowsAndColumnsAreIndependent) {
       GetParam().table.gemm_bf16.run({a.data() + first * kK, kK, rows, view, begin, end, part.data(), 200});
       for (int64_t m = 0; m < rows; ++m) {
         for (int64_t j = 0; j < 200; ++j) {
-          const uint16_t expected = j < end - begin ? whole[static_cast<size_t>((first + m) * kN + begin + j)].bits : 0xabcd;
+          const uint16_t expected =
+              j < end - begin ? whole[static_cast<size_t>((first + m) * kN + begin + j)].bits : 0xabcd;
           ASSERT_EQ(part[static_cast<size_t>(m * 200 + j)].bits, expected);
         }
       }
@@ -175,7 +179,9 @@ TEST_P(GemmTest, SpecialValuesStayInTheirRow) {
       GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, out.data(), kN});
       for (int64_t m = 0; m < kRows; ++m) {
         if (m == row) continue;
-        ASSERT_EQ(std::memcmp(&out[static_cast<size_t>(m * kN)], &expected[static_cast<size_t>(m * kN)], kN * sizeof(Bf16)), 0);
+        ASSERT_EQ(
+            std::memcmp(&out[static_cast<size_t>(m * kN)], &expected[static_cast<size_t>(m * kN)], kN * sizeof(Bf16)),
+            0);
       }
     }
   }

@@ -119,6 +119,8 @@ std::vector<std::string> GoldenCaseNames() {
   return names;
 }
 
-std::string GoldenCasePath(const std::string& name) { return std::string(MLAP_GOLDEN_CASES) + "/" + name + ".safetensors"; }
+std::string GoldenCasePath(const std::string& name) {
+  return std::string(MLAP_GOLDEN_CASES) + "/" + name + ".safetensors";
+}
 
 }  // namespace mlap::test

@@ -32,8 +32,8 @@ constexpr Tolerance kCache = {1e-3, 1.0 / 32, 0.005};
 // The reference rounds where the model does and sums in binary64 as the model does.
 constexpr Tolerance kReference = {1e-4, 1.0 / 64, 0.001};
 
-// VDPBF16PS takes a denormal operand for zero. What it leaves out is at most 96 products of 2^-126 and a weight below 10,
-// magnified by 1 / sqrt(1e-6) in the norm: less than 2e-32.
+// VDPBF16PS takes a denormal operand for zero. What it leaves out is at most 96 products of 2^-126 and a weight below
+// 10, magnified by 1 / sqrt(1e-6) in the norm: less than 2e-32.
 constexpr double kFlushed = 2e-32;
 
 std::vector<float> ToNumbers(const std::vector<uint8_t>& bytes, bool is_int8) {
@@ -74,7 +74,8 @@ void CompareFloats(const std::vector<float>& actual, const std::vector<float>& e
     }
     magnitude += row_square;
     if (row_finite > 0) {
-      EXPECT_LE(row_worst, tolerance.row_max * std::sqrt(row_square / static_cast<double>(row_finite)) + kFlushed) << row;
+      EXPECT_LE(row_worst, tolerance.row_max * std::sqrt(row_square / static_cast<double>(row_finite)) + kFlushed)
+          << row;
     }
   }
   EXPECT_LE(std::sqrt(difference), tolerance.rel_f * std::sqrt(magnitude) + kFlushed);
@@ -93,7 +94,8 @@ void CompareTensor(const GoldenCase& golden, const char* name, const std::vector
 }
 
 // Elements that keep their initial bytes in the expected cache keep them here, and no others do.
-void CompareUntouched(const GoldenCase& golden, const char* name, const std::vector<uint8_t>& actual, size_t element_bytes) {
+void CompareUntouched(const GoldenCase& golden, const char* name, const std::vector<uint8_t>& actual,
+                      size_t element_bytes) {
   const std::vector<uint8_t> before = golden.Bytes(name);
   const std::vector<uint8_t> expected = golden.Bytes(std::string("expected.") + name);
   for (size_t i = 0; i < before.size(); i += element_bytes) {

@@ -1,5 +1,5 @@
-// A token's results do not depend on the batch around it, on its position there, or on the number of threads: bit for bit,
-// in every scenario, on every usable ISA.
+// A token's results do not depend on the batch around it, on its position there, or on the number of threads: bit for
+// bit, in every scenario, on every usable ISA.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,8 +1,9 @@
 // Plans: refused sizes, and workspaces that stay bounded.
+#include "core/prolog_plan.h"
+
 #include <cstdint>
 #include <string>
 
-#include "core/prolog_plan.h"
 #include "gtest/gtest.h"
 
 namespace mlap {
@@ -13,14 +14,14 @@ constexpr PrologShape kDeepSeek = {8, 7168, 1536, 128, 128, 64, 512};
 TEST(PrologPlan, RefusesSizesThatMakeNoSense) {
   struct Case {
     const char* name;
-    int64_t PrologShape::* size;
+    int64_t PrologShape::*size;
     int64_t value;
   };
-  for (const Case& c : {Case{"T", &PrologShape::tokens, -1}, Case{"He", &PrologShape::hidden, 0},
-                        Case{"Hcq", &PrologShape::q_rank, 0}, Case{"N", &PrologShape::heads, 0},
-                        Case{"D", &PrologShape::nope, -5}, Case{"Dr", &PrologShape::rope, 0},
-                        Case{"Dr", &PrologShape::rope, 7}, Case{"Hckv", &PrologShape::kv_rank, 0},
-                        Case{"N", &PrologShape::heads, INT64_MAX}, Case{"He", &PrologShape::hidden, int64_t{1} << 62}}) {
+  for (const Case& c :
+       {Case{"T", &PrologShape::tokens, -1}, Case{"He", &PrologShape::hidden, 0}, Case{"Hcq", &PrologShape::q_rank, 0},
+        Case{"N", &PrologShape::heads, 0}, Case{"D", &PrologShape::nope, -5}, Case{"Dr", &PrologShape::rope, 0},
+        Case{"Dr", &PrologShape::rope, 7}, Case{"Hckv", &PrologShape::kv_rank, 0},
+        Case{"N", &PrologShape::heads, INT64_MAX}, Case{"He", &PrologShape::hidden, int64_t{1} << 62}}) {
     PrologShape shape = kDeepSeek;
     shape.*c.size = c.value;
     PrologPlan plan;
@@ -33,9 +34,10 @@ TEST(PrologPlan, RefusesSizesThatMakeNoSense) {
 TEST(PrologPlan, RefusesProductsThatOverflow) {
   const int64_t large = int64_t{1} << 40;
   PrologPlan plan;
-  for (const PrologShape& shape : {PrologShape{large, large, 16, 1, 16, 16, 16}, PrologShape{1, large, large, 1, 16, 16, 16},
-                                   PrologShape{1, 16, large, large, 16, 16, 16}, PrologShape{large, 16, 16, large, 16, 16, 16},
-                                   PrologShape{1, 16, 16, 16, large, 16, large}}) {
+  for (const PrologShape& shape :
+       {PrologShape{large, large, 16, 1, 16, 16, 16}, PrologShape{1, large, large, 1, 16, 16, 16},
+        PrologShape{1, 16, large, large, 16, 16, 16}, PrologShape{large, 16, 16, large, 16, 16, 16},
+        PrologShape{1, 16, 16, 16, large, 16, large}}) {
     EXPECT_EQ(PlanProlog(shape, {}, 2, &plan).code(), StatusCode::kInvalidArgument);
   }
 }

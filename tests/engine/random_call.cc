@@ -101,7 +101,8 @@ RandomCall::RandomCall(const CallOptions& options) : options_(options) {
   const int64_t capacity = options.block_num * options.block_size;
   std::vector<int64_t> slots(static_cast<size_t>(capacity));
   std::iota(slots.begin(), slots.end(), 0);
-  for (size_t i = slots.size(); i-- > 1;) std::swap(slots[i], slots[static_cast<size_t>(random.Below(static_cast<int64_t>(i) + 1))]);
+  for (size_t i = slots.size(); i-- > 1;)
+    std::swap(slots[i], slots[static_cast<size_t>(random.Below(static_cast<int64_t>(i) + 1))]);
   for (size_t t = 0; t < tokens; ++t) cache_index_.push_back(t % 9 == 7 ? -1 : slots[t % slots.size()]);
 }
 

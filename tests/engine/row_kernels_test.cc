@@ -78,21 +78,27 @@ TEST_P(RowKernelsTest, MatchScalarBitForBit) {
       }
       const auto* xs = x.as<const float>();
       const auto* bfs = bf.as<const Bf16>();
-      ExpectSameAsScalar<float>(n, [&](const KernelTable& t, float* y) { t.widen_bf16.run(bfs, n, y); }, "widen");
-      ExpectSameAsScalar<Bf16>(n, [&](const KernelTable& t, Bf16* y) { t.narrow_to_bf16.run(xs, n, y); }, "narrow");
+      ExpectSameAsScalar<float>(
+          n, [&](const KernelTable& t, float* y) { t.widen_bf16.run(bfs, n, y); }, "widen");
+      ExpectSameAsScalar<Bf16>(
+          n, [&](const KernelTable& t, Bf16* y) { t.narrow_to_bf16.run(xs, n, y); }, "narrow");
       ExpectSameAsScalar<float>(
           n, [&](const KernelTable& t, float* y) { t.dequantize.run(sums.as<int32_t>(), 0.37f, s.as<float>(), n, y); },
           "dequantize");
       ExpectSameAsScalar<int8_t>(
           n, [&](const KernelTable& t, int8_t* y) { t.quantize_per_channel.run(xs, s.as<float>(), n, y); }, "channel");
-      ExpectSameAsScalar<int8_t>(n, [&](const KernelTable& t, int8_t* y) { t.narrow_to_int8.run(xs, n, y); }, "to int8");
-      ExpectSameAsScalar<float>(n, [&](const KernelTable& t, float* y) { t.scale.run(xs, 0.3f, n, y); }, "scale");
+      ExpectSameAsScalar<int8_t>(
+          n, [&](const KernelTable& t, int8_t* y) { t.narrow_to_int8.run(xs, n, y); }, "to int8");
+      ExpectSameAsScalar<float>(
+          n, [&](const KernelTable& t, float* y) { t.scale.run(xs, 0.3f, n, y); }, "scale");
       float query_scale[2] = {0, 0};
       int query_run = 0;
       ExpectSameAsScalar<int8_t>(
-          n, [&](const KernelTable& t, int8_t* y) { t.quantize_query.run(xs, n, y, &query_scale[query_run++]); }, "query");
+          n, [&](const KernelTable& t, int8_t* y) { t.quantize_query.run(xs, n, y, &query_scale[query_run++]); },
+          "query");
       EXPECT_EQ(query_scale[0], query_scale[1]);
-      ExpectSameAsScalar<float>(n, [&](const KernelTable& t, float* y) { t.rms_norm.run(xs, bfs, n, 1e-5f, y); }, "norm");
+      ExpectSameAsScalar<float>(
+          n, [&](const KernelTable& t, float* y) { t.rms_norm.run(xs, bfs, n, 1e-5f, y); }, "norm");
       for (const float* smooth : {static_cast<const float*>(nullptr), s.as<const float>()}) {
         float scale[2] = {0, 0};
         int which = 0;

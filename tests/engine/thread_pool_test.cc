@@ -1,4 +1,6 @@
 // Every task runs exactly once, workers are distinct at any moment, and concurrent callers do not mix.
+#include "parallel/thread_pool.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "parallel/thread_pool.h"
 
 namespace mlap {
 namespace {

@@ -9,8 +9,8 @@
 
 namespace mlap::test {
 
-// One choice of kernels per usable ISA, ascending: the scalar one first. ISAs that are missing are named on the standard
-// error; one that the environment's MLAP_REQUIRE_ISA names is a test failure.
+// One choice of kernels per usable ISA, ascending: the scalar one first. ISAs that are missing are named on the
+// standard error; one that the environment's MLAP_REQUIRE_ISA names is a test failure.
 std::vector<KernelChoice> UsableIsas();
 
 // Names for the instances of a parameterised test.

@@ -32,7 +32,7 @@ class OutputCheckTest : public ::testing::TestWithParam<CacheMode> {
 
   uint16_t* Bf16(const char* name) { return reinterpret_cast<uint16_t*>(bytes_[name]); }
 
-  const OutputCheck Check(std::string_view name) const {
+  OutputCheck Check(std::string_view name) const {
     for (const OutputCheck& check : CheckOutputs(case_, outputs_, reference_)) {
       if (check.name == name) return check;
     }

@@ -126,9 +126,9 @@ ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor *executor)
 
 /* Give the executor's later runs, and `tensor`, another data address. `index` counts the operator's input tensors, its
  * output tensors, or all its tensors (inputs, then outputs), absent optional ones included; a tensor that is updated in
- * place is an input, and once more an output behind the others. `tensor` is the handle the first step got at that place.
- * A null executor, tensor or address gives 561103 (the address of an empty tensor may be null), a used-up, destroyed or
- * wrong executor 561000, an index out of range or one of an absent tensor 161002. */
+ * place is an input, and once more an output behind the others. `tensor` is the handle the first step got at that
+ * place. A null executor, tensor or address gives 561103 (the address of an empty tensor may be null), a used-up,
+ * destroyed or wrong executor 561000, an index out of range or one of an absent tensor 161002. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetInputTensorAddr(aclOpExecutor *executor, const size_t index, aclTensor *tensor,
                                                       void *addr);
 ACL_FUNC_VISIBILITY aclnnStatus aclSetOutputTensorAddr(aclOpExecutor *executor, const size_t index, aclTensor *tensor,

@@ -17,8 +17,7 @@ constexpr char kAdviceSoc[] = "MLAP_SOC=none lifts the device's size limits";
 
 // Formats that mean plain row-major memory. torch_npu tags plain tensors by their rank.
 bool IsPlain(aclFormat format) {
-  return format == ACL_FORMAT_ND || format == ACL_FORMAT_NCHW || format == ACL_FORMAT_NCL ||
-         format == ACL_FORMAT_NCDHW;
+  return format == ACL_FORMAT_ND || format == ACL_FORMAT_NCHW || format == ACL_FORMAT_NCL || format == ACL_FORMAT_NCDHW;
 }
 
 // Formats the device's kernel lookup takes for plain; the checks behind it are stricter.
@@ -74,8 +73,9 @@ class Checker {
       if (!IsRequired(param)) continue;
       const aclFormat format = tensors_[param].format;
       if (IsNzWeight(param) ? format != ACL_FORMAT_FRACTAL_NZ : !LookupTakesForPlain(format)) {
-        return Refuse(ACLNN_ERR_PARAM_INVALID, param, std::string("format ") + (IsNzWeight(param) ? "FRACTAL_NZ" : "ND"),
-                      FormatName(format), "convert the tensor, or tag it with the format it has");
+        return Refuse(ACLNN_ERR_PARAM_INVALID, param,
+                      std::string("format ") + (IsNzWeight(param) ? "FRACTAL_NZ" : "ND"), FormatName(format),
+                      "convert the tensor, or tag it with the format it has");
       }
     }
     switch (MatchDtypeColumn(tensors_)) {
@@ -112,9 +112,9 @@ class Checker {
       size_t other_rank;
     };
     static constexpr Row kRows[] = {
-        {kTokenX, true, 2, 3},      {kWeightDq, true, 2, 4}, {kWeightUqQr, true, 2, 4},   {kWeightUk, true, 3, 3},
-        {kWeightDkvKr, true, 2, 4}, {kGammaCq, false, 1, 1}, {kGammaCkv, false, 1, 1},    {kRopeSin, false, 2, 3},
-        {kRopeCos, false, 2, 3},    {kCacheIndex, false, 1, 2}, {kKvCache, true, 4, 4},   {kKrCache, true, 4, 4},
+        {kTokenX, true, 2, 3},      {kWeightDq, true, 2, 4},    {kWeightUqQr, true, 2, 4}, {kWeightUk, true, 3, 3},
+        {kWeightDkvKr, true, 2, 4}, {kGammaCq, false, 1, 1},    {kGammaCkv, false, 1, 1},  {kRopeSin, false, 2, 3},
+        {kRopeCos, false, 2, 3},    {kCacheIndex, false, 1, 2}, {kKvCache, true, 4, 4},    {kKrCache, true, 4, 4},
     };
     for (const Row& row : kRows) {
       const TensorDescriptor& tensor = tensors_[row.param];
@@ -166,7 +166,8 @@ class Checker {
   aclnnStatus CheckExpectations() const {
     const Scenario& scenario = *call_.scenario;
     std::vector<std::string> texts;
-    const auto note = [&](Param param, const std::string& expected, const std::string& found, const std::string& advice) {
+    const auto note = [&](Param param, const std::string& expected, const std::string& found,
+                          const std::string& advice) {
       texts.push_back(RefusalText(function_, ParamName(param), expected, found, advice));
     };
     for (int i = 0; i < kNumParams; ++i) {
@@ -200,8 +201,8 @@ class Checker {
       if (std::any_of(shapes.begin(), shapes.end(), fits)) continue;
       std::string expected;
       for (const ExpectedShape& shape : shapes) {
-        expected += (expected.empty() ? "" : " or ") + DimsText(shape.dims.data(), shape.dims.size()) + " = " +
-                    shape.symbols;
+        expected +=
+            (expected.empty() ? "" : " or ") + DimsText(shape.dims.data(), shape.dims.size()) + " = " + shape.symbols;
       }
       note(param, "shape " + expected, ViewDimsText(tensor), "check it against the other tensors' sizes");
     }

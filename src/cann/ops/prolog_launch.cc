@@ -10,6 +10,7 @@
 #include "cann/ops/last_report.h"
 #include "cann/ops/process_pool.h"
 #include "cann/ops/tensor_memory.h"
+#include "cann/ops/verbose_line.h"
 #include "cann/runtime/op_executor.h"
 #include "cann/runtime/recent_error.h"
 #include "cann/runtime/stream_queue.h"
@@ -136,7 +137,9 @@ TaskResult RunTask(const PreparedCall& prepared, const std::vector<TensorSlot>& 
   const Status status = RunProlog(args, prepared.plan, prepared.kernels->table, ProcessPool(prepared.num_threads),
                                   workspace + prepared.plan_offset, &times);
   if (!status.ok()) return {ACL_ERROR_RT_AICORE_EXCEPTION, std::string(prepared.op_name) + ": " + status.text()};
-  StoreReport(stream, ToReport(prepared, times));
+  const mlap_cann_report report = ToReport(prepared, times);
+  StoreReport(stream, report);
+  if (IsVerbose()) PrintVerboseLine(VerboseLine(report, prepared.plan));
   return {};
 }
 
@@ -195,7 +198,8 @@ aclnnStatus PublishProlog(const char* function, const char* op_name, const Prolo
       return EnqueueOnStream(stream, [] { return TaskResult{}; });
     };
   } else {
-    prepared->shape = {call.dims.T, call.dims.He, call.dims.Hcq, call.dims.N, call.dims.D, call.dims.Dr, call.dims.Hckv};
+    prepared->shape = {call.dims.T, call.dims.He, call.dims.Hcq, call.dims.N,
+                       call.dims.D, call.dims.Dr, call.dims.Hckv};
     status = PlanProlog(prepared->shape, prepared->mode, prepared->num_threads, &prepared->plan);
     if (!status.ok()) return FailOp(ACLNN_ERR_INNER_TILING_ERROR, std::string(function) + ": " + status.text());
 

@@ -10,7 +10,7 @@ namespace {
 struct SizeRule {
   const char* symbol;
   const char* parameter;
-  int64_t PrologDims::* size;
+  int64_t PrologDims::*size;
   std::vector<int64_t> values;
   int64_t least = 0;
   int64_t most = 0;

@@ -15,7 +15,7 @@ struct PrologDims {
   bool is_fused = true;  // tokenX is (T, He), not (B, S, He)
   int64_t B = 0;         // 0 when fused
   int64_t S = 0;
-  int64_t T = 0;         // B * S when not fused
+  int64_t T = 0;  // B * S when not fused
   int64_t He = 0;
   int64_t Hcq = 0;
   int64_t N = 0;
@@ -25,7 +25,7 @@ struct PrologDims {
   int64_t Nkv = 0;
   int64_t BlockNum = 0;
   int64_t BlockSize = 0;
-  int64_t Dtile = 0;     // kvCache's last dimension
+  int64_t Dtile = 0;  // kvCache's last dimension
 };
 
 // A size that breaks a limit: "He", the tensor that gave it, what is legal, what was found.
@@ -36,8 +36,8 @@ struct SizeRefusal {
   int64_t found;
 };
 
-// The first size, in the device's order, that `soc` does not accept; false when all are. Soc::kNone accepts whatever the
-// CPU operator can compute.
+// The first size, in the device's order, that `soc` does not accept; false when all are. Soc::kNone accepts whatever
+// the CPU operator can compute.
 bool FirstRefusedSize(const PrologDims& dims, Soc soc, SizeRefusal* refusal);
 
 }  // namespace mlap::cann

@@ -37,13 +37,23 @@ std::string DtypeName(aclDataType dtype) {
     aclDataType dtype;
     const char* name;
   };
-  static constexpr Row kRows[] = {
-      {ACL_FLOAT, "FLOAT"},     {ACL_FLOAT16, "FLOAT16"},         {ACL_INT8, "INT8"},
-      {ACL_INT32, "INT32"},     {ACL_UINT8, "UINT8"},             {ACL_INT16, "INT16"},
-      {ACL_UINT16, "UINT16"},   {ACL_UINT32, "UINT32"},           {ACL_INT64, "INT64"},
-      {ACL_UINT64, "UINT64"},   {ACL_DOUBLE, "DOUBLE"},           {ACL_BOOL, "BOOL"},
-      {ACL_BF16, "BF16"},       {ACL_HIFLOAT8, "HIFLOAT8"},       {ACL_FLOAT8_E5M2, "FLOAT8_E5M2"},
-      {ACL_FLOAT8_E4M3FN, "FLOAT8_E4M3FN"}, {ACL_FLOAT8_E8M0, "FLOAT8_E8M0"}};
+  static constexpr Row kRows[] = {{ACL_FLOAT, "FLOAT"},
+                                  {ACL_FLOAT16, "FLOAT16"},
+                                  {ACL_INT8, "INT8"},
+                                  {ACL_INT32, "INT32"},
+                                  {ACL_UINT8, "UINT8"},
+                                  {ACL_INT16, "INT16"},
+                                  {ACL_UINT16, "UINT16"},
+                                  {ACL_UINT32, "UINT32"},
+                                  {ACL_INT64, "INT64"},
+                                  {ACL_UINT64, "UINT64"},
+                                  {ACL_DOUBLE, "DOUBLE"},
+                                  {ACL_BOOL, "BOOL"},
+                                  {ACL_BF16, "BF16"},
+                                  {ACL_HIFLOAT8, "HIFLOAT8"},
+                                  {ACL_FLOAT8_E5M2, "FLOAT8_E5M2"},
+                                  {ACL_FLOAT8_E4M3FN, "FLOAT8_E4M3FN"},
+                                  {ACL_FLOAT8_E8M0, "FLOAT8_E8M0"}};
   for (const Row& row : kRows) {
     if (row.dtype == dtype) return row.name;
   }
@@ -55,9 +65,10 @@ std::string FormatName(aclFormat format) {
     aclFormat format;
     const char* name;
   };
-  static constexpr Row kRows[] = {{ACL_FORMAT_ND, "ND"},     {ACL_FORMAT_NCHW, "NCHW"},   {ACL_FORMAT_NHWC, "NHWC"},
-                                  {ACL_FORMAT_NCL, "NCL"},   {ACL_FORMAT_NCDHW, "NCDHW"}, {ACL_FORMAT_NDHWC, "NDHWC"},
-                                  {ACL_FORMAT_HWCN, "HWCN"}, {ACL_FORMAT_FRACTAL_NZ, "FRACTAL_NZ"}};
+  static constexpr Row kRows[] = {{ACL_FORMAT_ND, "ND"},       {ACL_FORMAT_NCHW, "NCHW"},
+                                  {ACL_FORMAT_NHWC, "NHWC"},   {ACL_FORMAT_NCL, "NCL"},
+                                  {ACL_FORMAT_NCDHW, "NCDHW"}, {ACL_FORMAT_NDHWC, "NDHWC"},
+                                  {ACL_FORMAT_HWCN, "HWCN"},   {ACL_FORMAT_FRACTAL_NZ, "FRACTAL_NZ"}};
   for (const Row& row : kRows) {
     if (row.format == format) return row.name;
   }

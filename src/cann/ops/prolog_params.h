@@ -41,9 +41,7 @@ inline constexpr int kNumInputs = kQueryOut;
 
 // Every parameter from kTokenX to kKrCache, and both outputs, are required.
 constexpr bool IsRequired(Param param) { return param <= kKrCache || param >= kQueryOut; }
-constexpr bool IsNzWeight(Param param) {
-  return param == kWeightDq || param == kWeightUqQr || param == kWeightDkvKr;
-}
+constexpr bool IsNzWeight(Param param) { return param == kWeightDq || param == kWeightUqQr || param == kWeightDkvKr; }
 constexpr bool IsCache(Param param) { return param == kKvCache || param == kKrCache; }
 
 // The name in the prototype: "tokenX", "kvCacheRef", "dequantScaleXOptional".

@@ -7,18 +7,65 @@ constexpr Presence kNo = Presence::kForbidden;
 constexpr Presence kMay = Presence::kOptional;
 constexpr Presence kMust = Presence::kRequired;
 
-constexpr Scenario kNonQuant = {"non-quant", true,     WeightQuant::kNone, KvQuant::kNone, ACL_BF16, ACL_BF16, ACL_BF16,
-                                ACL_BF16,    ACL_BF16, kNo,                kNo,            kNo,      kNo,      kNo};
-constexpr Scenario kPartial = {"partial", true,     WeightQuant::kUqQr, KvQuant::kNone, ACL_BF16, ACL_INT8, ACL_BF16,
-                               ACL_BF16,  ACL_BF16, kNo,                kMust,          kNo,      kNo,      kMay};
-constexpr Scenario kPartialInt8Caches = {
-    "partial, int8 caches", true,     WeightQuant::kUqQr, KvQuant::kPerChannel, ACL_BF16, ACL_INT8, ACL_INT8,
-    ACL_INT8,               ACL_BF16, kNo,                kMust,                kMust,    kMust,    kMay};
-constexpr Scenario kFull = {"int8 full", false,    WeightQuant::kFull, KvQuant::kNone, ACL_INT8, ACL_INT8, ACL_BF16,
-                            ACL_BF16,    ACL_BF16, kMust,              kMust,          kNo,      kNo,      kMay};
-constexpr Scenario kFullPerTensor = {
-    "int8 full, per-tensor int8 cache", false,    WeightQuant::kFull, KvQuant::kPerTensor, ACL_INT8, ACL_INT8, ACL_INT8,
-    ACL_BF16,                           ACL_INT8, kMust,              kMust,          kMust,    kNo,      kMay};
+constexpr Scenario kNonQuant = {"non-quant",
+                                true,
+                                WeightQuant::kNone,
+                                KvQuant::kNone,
+                                ACL_BF16,
+                                ACL_BF16,
+                                ACL_BF16,
+                                ACL_BF16,
+                                ACL_BF16,
+                                kNo,
+                                kNo,
+                                kNo,
+                                kNo,
+                                kNo};
+constexpr Scenario kPartial = {"partial",
+                               true,
+                               WeightQuant::kUqQr,
+                               KvQuant::kNone,
+                               ACL_BF16,
+                               ACL_INT8,
+                               ACL_BF16,
+                               ACL_BF16,
+                               ACL_BF16,
+                               kNo,
+                               kMust,
+                               kNo,
+                               kNo,
+                               kMay};
+constexpr Scenario kPartialInt8Caches = {"partial, int8 caches",
+                                         true,
+                                         WeightQuant::kUqQr,
+                                         KvQuant::kPerChannel,
+                                         ACL_BF16,
+                                         ACL_INT8,
+                                         ACL_INT8,
+                                         ACL_INT8,
+                                         ACL_BF16,
+                                         kNo,
+                                         kMust,
+                                         kMust,
+                                         kMust,
+                                         kMay};
+constexpr Scenario kFull = {"int8 full", false,    WeightQuant::kFull, KvQuant::kNone, ACL_INT8, ACL_INT8,
+                            ACL_BF16,    ACL_BF16, ACL_BF16,           kMust,          kMust,    kNo,
+                            kNo,         kMay};
+constexpr Scenario kFullPerTensor = {"int8 full, per-tensor int8 cache",
+                                     false,
+                                     WeightQuant::kFull,
+                                     KvQuant::kPerTensor,
+                                     ACL_INT8,
+                                     ACL_INT8,
+                                     ACL_INT8,
+                                     ACL_BF16,
+                                     ACL_INT8,
+                                     kMust,
+                                     kMust,
+                                     kMust,
+                                     kNo,
+                                     kMay};
 
 struct DtypeColumn {
   aclDataType token_x, weight_dq, weight_uq_qr, weight_dkv_kr, kv_cache, kr_cache, query;

@@ -17,12 +17,12 @@ struct Scenario {
   bool is_offered;
   WeightQuant weight_quant;
   KvQuant kv_quant;
-  aclDataType token_x;        // and weightDq, weightDkvKr
+  aclDataType token_x;  // and weightDq, weightDkvKr
   aclDataType weight_uq_qr;
   aclDataType kv_cache;
   aclDataType kr_cache;
   aclDataType query;
-  Presence scale_x;           // and of weightDq, weightDkvKr
+  Presence scale_x;  // and of weightDq, weightDkvKr
   Presence scale_w_uq_qr;
   Presence scale_ckv;
   Presence scale_ckr;

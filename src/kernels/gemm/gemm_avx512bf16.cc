@@ -47,7 +47,7 @@ struct Bf16Columns : Bf16Operand {
 // per loaded operand); 128 times the row's sum of activations is taken off at the end, modulo 2^32, so the result is
 // exact.
 struct S8Columns : S8Operand {
-  static constexpr int kMaxTileRows = 6;  // 6 rows x 2 blocks x 2 vectors
+  static constexpr int kMaxTileRows = 5;  // 5 rows x 2 blocks x 2 vectors, beside 4 operands and 3 constants
   static constexpr int kGroupBlocks = 2;
   using Accumulator = __m512i;
 
@@ -98,17 +98,47 @@ struct Tile {
   int64_t c_row_stride;
 };
 
+// The end of a tile, from sums that have been stored: what is left of k, and C. Apart from the main loop, so that the
+// sums there are nothing but registers to the compiler.
+template <class Columns, int kRows, int kBlocks>
+__attribute__((noinline)) void FinishTile(const Tile<Columns>& tile, typename Columns::Accumulator* sums) {
+  constexpr int kVectors = Columns::kVectors;
+  const int64_t left = tile.k % Columns::kStepK;
+  if (left > 0) {
+    __m512i operand[kBlocks * kVectors];
+    const auto* w = tile.w + (tile.k - left) * tile.row_stride;
+    for (int b = 0; b < kBlocks; ++b) {
+      Columns::template LoadStep<false>(w + b * tile.block_stride, tile.row_stride, left, tile.blocks[b].lanes,
+                                        operand + b * kVectors);
+    }
+    for (__m512i& vector : operand) vector = Columns::Prepared(vector);
+    for (int m = 0; m < kRows; ++m) {
+      const int32_t step = LastStep(tile.a + m * tile.a_row_stride + tile.k - left, left);
+      for (int v = 0; v < kBlocks * kVectors; ++v) {
+        auto& sum = sums[m * kBlocks * kVectors + v];
+        sum = Columns::Multiply(sum, operand[v], step);
+      }
+    }
+  }
+  for (int m = 0; m < kRows; ++m) {
+    auto* c = tile.c + m * tile.c_row_stride;
+    for (int b = 0; b < kBlocks; ++b, sums += kVectors) {
+      const BlockRange& block = tile.blocks[b];
+      Columns::Store(sums, tile.corrections[m], block.begin, block.end, c);
+      c += block.end - block.begin;
+    }
+  }
+}
+
 template <class Columns, int kRows, int kBlocks, bool kPacked>
 void RunTile(const Tile<Columns>& tile) {
-  using Element = typename Columns::Element;
   constexpr int kVectors = Columns::kVectors;
   typename Columns::Accumulator sum[kRows][kBlocks * kVectors];
   for (int m = 0; m < kRows; ++m) {
     for (int v = 0; v < kBlocks * kVectors; ++v) sum[m][v] = Columns::Zero();
   }
-  const int64_t whole_k = tile.k - tile.k % Columns::kStepK;
-  const Element* w = tile.w;
-  for (int64_t i = 0; i < whole_k; i += Columns::kStepK, w += Columns::kStepK * tile.row_stride) {
+  const auto* w = tile.w;
+  for (int64_t i = 0; i + Columns::kStepK <= tile.k; i += Columns::kStepK, w += Columns::kStepK * tile.row_stride) {
     __m512i operand[kBlocks * kVectors];
     for (int b = 0; b < kBlocks; ++b) {
       Columns::template LoadStep<kPacked>(w + b * tile.block_stride, tile.row_stride, Columns::kStepK,
@@ -120,26 +150,11 @@ void RunTile(const Tile<Columns>& tile) {
       for (int v = 0; v < kBlocks * kVectors; ++v) sum[m][v] = Columns::Multiply(sum[m][v], operand[v], step);
     }
   }
-  if (whole_k < tile.k) {
-    __m512i operand[kBlocks * kVectors];
-    for (int b = 0; b < kBlocks; ++b) {
-      Columns::template LoadStep<false>(w + b * tile.block_stride, tile.row_stride, tile.k - whole_k,
-                                        tile.blocks[b].lanes, operand + b * kVectors);
-    }
-    for (__m512i& vector : operand) vector = Columns::Prepared(vector);
-    for (int m = 0; m < kRows; ++m) {
-      const int32_t step = LastStep(tile.a + m * tile.a_row_stride + whole_k, tile.k - whole_k);
-      for (int v = 0; v < kBlocks * kVectors; ++v) sum[m][v] = Columns::Multiply(sum[m][v], operand[v], step);
-    }
-  }
+  typename Columns::Accumulator sums[kRows * kBlocks * kVectors];
   for (int m = 0; m < kRows; ++m) {
-    auto* c = tile.c + m * tile.c_row_stride;
-    for (int b = 0; b < kBlocks; ++b) {
-      const BlockRange& block = tile.blocks[b];
-      Columns::Store(sum[m] + b * kVectors, tile.corrections[m], block.begin, block.end, c);
-      c += block.end - block.begin;
-    }
+    for (int v = 0; v < kBlocks * kVectors; ++v) sums[m * kBlocks * kVectors + v] = sum[m][v];
   }
+  FinishTile<Columns, kRows, kBlocks>(tile, sums);
 }
 
 template <class Columns, bool kPacked, int kBlocks>
@@ -218,7 +233,7 @@ void Gemm(const Args& args) {
 
 void UseGemmAvx512Bf16(KernelTable* table) {
   table->gemm_bf16 = {Gemm<Bf16Columns, GemmBf16Args>, "gemm_bf16_bf16_bf16_8x48_avx512bf16"};
-  table->gemm_s8 = {Gemm<S8Columns, GemmS8Args>, "gemm_s8_s8_s32_6x64_avx512bf16"};
+  table->gemm_s8 = {Gemm<S8Columns, GemmS8Args>, "gemm_s8_s8_s32_5x64_avx512bf16"};
 }
 
 }  // namespace mlap

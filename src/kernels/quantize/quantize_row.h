@@ -51,7 +51,8 @@ static void NarrowToInt8Row(const float* x, int64_t n, int8_t* out) {
 template <class V>
 static void ScaleRow(const float* x, float factor, int64_t n, float* out) {
   const auto broadcast = V::Broadcast(factor);
-  ForEachVector<V>(n, [=](int64_t j, int count) { V::Store(out + j, V::Mul(V::Load(x + j, count), broadcast), count); });
+  ForEachVector<V>(n,
+                   [=](int64_t j, int count) { V::Store(out + j, V::Mul(V::Load(x + j, count), broadcast), count); });
 }
 
 // |z| is compared by its bits: the order of non-negative binary32 values, with NaN above infinity, so that the maximum
@@ -78,7 +79,8 @@ static void QuantizePerTokenRow(float* x, const float* smooth, int64_t n, int8_t
   const float amax = LargestMagnitude<V>(largest);
   *scale = amax / 127.0f;
   const auto factor = V::Broadcast(127.0f / amax);
-  ForEachVector<V>(n, [=](int64_t j, int count) { V::StoreInt8(out + j, V::Mul(V::Load(x + j, count), factor), count); });
+  ForEachVector<V>(n,
+                   [=](int64_t j, int count) { V::StoreInt8(out + j, V::Mul(V::Load(x + j, count), factor), count); });
 }
 
 template <class V>

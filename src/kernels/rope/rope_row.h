@@ -17,10 +17,10 @@ static void RopeRow(const float* x, const Bf16* cos, const Bf16* sin, int64_t n,
     V::LoadPairs(x + 2 * i, count, &real, &imaginary);
     const auto minus_sin = V::Negate(V::LoadBf16(sin + i, count));
     V::StoreBf16(out + i, V::Add(V::Mul(real, V::LoadBf16(cos + i, count)), V::Mul(imaginary, minus_sin)), count);
-    V::StoreBf16(out + half + i,
-                 V::Add(V::Mul(imaginary, V::LoadBf16(cos + half + i, count)),
-                        V::Mul(real, V::LoadBf16(sin + half + i, count))),
-                 count);
+    V::StoreBf16(
+        out + half + i,
+        V::Add(V::Mul(imaginary, V::LoadBf16(cos + half + i, count)), V::Mul(real, V::LoadBf16(sin + half + i, count))),
+        count);
   }
 }
 

@@ -1,5 +1,5 @@
-// The 16-lane vector of the row kernels in AVX2: two registers. Tails go through a zero-filled buffer, so that all elements
-// see the same instructions.
+// The 16-lane vector of the row kernels in AVX2: two registers. Tails go through a zero-filled buffer, so that all
+// elements see the same instructions.
 #ifndef MLAP_KERNELS_VECTOR_VECTOR_AVX2_H_
 #define MLAP_KERNELS_VECTOR_VECTOR_AVX2_H_
 
@@ -122,8 +122,8 @@ struct VectorAvx2 {
   static __m256i RoundThroughHalf8(__m256 x) {
     const __m256i bits = _mm256_castps_si256(x);
     const __m256i magnitude_bits = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
-    const __m256i half_bits = _mm256_andnot_si256(_mm256_set1_epi32(0x1fff),
-                                                  _mm256_add_epi32(magnitude_bits, _mm256_set1_epi32(0x1000)));
+    const __m256i half_bits =
+        _mm256_andnot_si256(_mm256_set1_epi32(0x1fff), _mm256_add_epi32(magnitude_bits, _mm256_set1_epi32(0x1000)));
     const __m256 raised = _mm256_add_ps(_mm256_castsi256_ps(half_bits), _mm256_set1_ps(0.5f));
     const __m256 bounded = _mm256_min_ps(raised, _mm256_set1_ps(128.0f));
     const __m256 is_number = _mm256_cmp_ps(x, x, _CMP_ORD_Q);

@@ -56,7 +56,8 @@ struct VectorAvx512 {
   static void StoreInt8(int8_t* out, F32 x, int count) {
     const __mmask16 is_number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
     const __m512 clipped = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-128.0f)), _mm512_set1_ps(127.0f));
-    const __m512i rounded = _mm512_maskz_cvt_roundps_epi32(is_number, clipped, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m512i rounded =
+        _mm512_maskz_cvt_roundps_epi32(is_number, clipped, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm_mask_storeu_epi8(out, FirstLanes(count), _mm512_cvtepi32_epi8(rounded));
   }
   // RoundToInt8ThroughHalf of base/int8_rounding.h, lane by lane.
@@ -64,8 +65,8 @@ struct VectorAvx512 {
     const __mmask16 is_number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
     const __m512i bits = _mm512_castps_si512(x);
     const __m512i magnitude_bits = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
-    const __m512i half_bits = _mm512_andnot_si512(_mm512_set1_epi32(0x1fff),
-                                                  _mm512_add_epi32(magnitude_bits, _mm512_set1_epi32(0x1000)));
+    const __m512i half_bits =
+        _mm512_andnot_si512(_mm512_set1_epi32(0x1fff), _mm512_add_epi32(magnitude_bits, _mm512_set1_epi32(0x1000)));
     const __m512 raised = _mm512_add_ps(_mm512_castsi512_ps(half_bits), _mm512_set1_ps(0.5f));
     const __m512i magnitude = _mm512_maskz_cvttps_epi32(is_number, _mm512_min_ps(raised, _mm512_set1_ps(128.0f)));
     const __mmask16 is_negative = _mm512_movepi32_mask(bits);
