@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "kernels/gemm/gemm.h"
+
 namespace mlap {
 namespace {
 
@@ -114,6 +116,7 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   layout.head_q_c = scratch.Take(result.head_tokens, shape.nope, sizeof(Bf16));
   layout.head_query = scratch.Take(mode.QuantizesQuery() ? result.head_tokens : 0, shape.kv_rank, sizeof(Bf16));
   layout.cache_row = scratch.Take(1, std::max(shape.kv_rank, shape.rope), sizeof(Bf16));
+  layout.gemm = scratch.Take(kGemmScratchBytes, 1, 1);
   layout.scratch_bytes = scratch.size();
   if (result.splits_heads) {
     layout.split_q_c = shared.Take(result.token_block, shape.heads * shape.nope, sizeof(Bf16));

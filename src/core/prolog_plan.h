@@ -23,6 +23,7 @@ struct WorkspaceLayout {
   int64_t head_q_c = 0;      // bf16 [head_tokens, D]
   int64_t head_query = 0;    // bf16 [head_tokens, Hckv]               when the query is quantised
   int64_t cache_row = 0;     // one row of a cache
+  int64_t gemm = 0;          // kGemmScratchBytes for the matrix products
   // When heads are split, for the whole block:
   int64_t split_q_c = 0;    // bf16 [token_block, N, D]
   int64_t split_query = 0;  // bf16 [token_block, N, Hckv]            when the query is quantised

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "base/float_environment.h"
 #include "core/cache_writer.h"
 
 namespace mlap {
@@ -29,11 +30,11 @@ class BlockRun {
   void RunDown(Executor* executor) const {
     const int64_t dq_groups = CeilDiv(shape_.q_rank, plan_.column_group);
     const int64_t kv_groups = CeilDiv(shape_.KvColumns(), plan_.column_group);
-    executor->ParallelFor(dq_groups + kv_groups, [&](int64_t task, int) {
+    executor->ParallelFor(dq_groups + kv_groups, [&](int64_t task, int worker) {
       if (task < dq_groups) {
-        RunDownGroup(args_.weight_dq, task, plan_.layout.c_q_product);
+        RunDownGroup(args_.weight_dq, task, plan_.layout.c_q_product, worker);
       } else {
-        RunDownGroup(args_.weight_dkv_kr, task - dq_groups, plan_.layout.ckv_kr_product);
+        RunDownGroup(args_.weight_dkv_kr, task - dq_groups, plan_.layout.ckv_kr_product, worker);
       }
     });
   }
@@ -105,12 +106,13 @@ class BlockRun {
     const int64_t kv_groups = CeilDiv(shape_.kv_rank, plan_.head_columns);
     Bf16* query = args_.mode.QuantizesQuery() ? Buffer<Bf16>(plan_.layout.split_query, 0)
                                               : static_cast<Bf16*>(args_.query) + TokenHead(0, 0) * shape_.kv_rank;
-    executor->ParallelFor(shape_.heads * kv_groups, [&](int64_t task, int) {
+    executor->ParallelFor(shape_.heads * kv_groups, [&](int64_t task, int worker) {
       const int64_t head = task / kv_groups;
       const int64_t begin = task % kv_groups * plan_.head_columns;
       kernels_.gemm_bf16.run({Buffer<Bf16>(plan_.layout.split_q_c, head * shape_.nope), shape_.heads * shape_.nope,
                               num_tokens_, UkOf(head), begin, std::min(begin + plan_.head_columns, shape_.kv_rank),
-                              query + head * shape_.kv_rank + begin, shape_.heads * shape_.kv_rank});
+                              query + head * shape_.kv_rank + begin, shape_.heads * shape_.kv_rank,
+                              Scratch<void>(worker, plan_.layout.gemm)});
     });
     if (!args_.mode.QuantizesQuery()) return;
     executor->ParallelFor(num_tokens_ * shape_.heads, [&](int64_t task, int worker) {
@@ -132,7 +134,7 @@ class BlockRun {
     if (args_.mode.QuantizesCq()) {
       int32_t* product = Scratch<int32_t>(worker, plan_.layout.head_product);
       kernels_.gemm_s8.run({Cq<int8_t>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, first + column_begin,
-                            first + column_end, product, columns});
+                            first + column_end, product, columns, Scratch<void>(worker, plan_.layout.gemm)});
       for (int64_t t = begin; t < end; ++t) {
         kernels_.dequantize.run(product + (t - begin) * columns, *CqScale(t),
                                 args_.dequant_scale_w_uq_qr + first + column_begin, columns, row);
@@ -146,7 +148,8 @@ class BlockRun {
     }
     Bf16* product = is_nope ? q_c(begin) : Scratch<Bf16>(worker, plan_.layout.head_product);
     kernels_.gemm_bf16.run({Cq<Bf16>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, first + column_begin,
-                            first + column_end, product, is_nope ? shape_.heads * shape_.nope : columns});
+                            first + column_end, product, is_nope ? shape_.heads * shape_.nope : columns,
+                            Scratch<void>(worker, plan_.layout.gemm)});
     for (int64_t t = begin; !is_nope && t < end; ++t) {
       kernels_.widen_bf16.run(product + (t - begin) * columns, columns, row);
       RunQueryRope(row, t, head);
@@ -162,16 +165,18 @@ class BlockRun {
   int64_t TokenHead(int64_t t, int64_t head) const { return (token_begin_ + t) * shape_.heads + head; }
 
   // One group of columns of a product with x, all tokens of the block, to the product buffer at `product_offset`.
-  void RunDownGroup(const WeightView& weight, int64_t group, int64_t product_offset) const {
+  void RunDownGroup(const WeightView& weight, int64_t group, int64_t product_offset, int worker) const {
     const int64_t begin = group * plan_.column_group;
     const int64_t end = std::min(begin + plan_.column_group, weight.n);
     const int64_t first_x = token_begin_ * shape_.hidden;
     if (args_.mode.QuantizesX()) {
       kernels_.gemm_s8.run({static_cast<const int8_t*>(args_.token_x) + first_x, shape_.hidden, num_tokens_, weight,
-                            begin, end, Buffer<int32_t>(product_offset, begin), weight.n});
+                            begin, end, Buffer<int32_t>(product_offset, begin), weight.n,
+                            Scratch<void>(worker, plan_.layout.gemm)});
     } else {
       kernels_.gemm_bf16.run({static_cast<const Bf16*>(args_.token_x) + first_x, shape_.hidden, num_tokens_, weight,
-                              begin, end, Buffer<Bf16>(product_offset, begin), weight.n});
+                              begin, end, Buffer<Bf16>(product_offset, begin), weight.n,
+                              Scratch<void>(worker, plan_.layout.gemm)});
     }
   }
 
@@ -230,7 +235,7 @@ class BlockRun {
     if (args_.mode.QuantizesCq()) {
       int32_t* product = Scratch<int32_t>(worker, plan_.layout.head_product);
       kernels_.gemm_s8.run({Cq<int8_t>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, column, column + columns,
-                            product, columns});
+                            product, columns, Scratch<void>(worker, plan_.layout.gemm)});
       Bf16* dequantized = Scratch<Bf16>(worker, plan_.layout.head_q_c);
       for (int64_t t = begin; t < end; ++t) {
         kernels_.dequantize.run(product + (t - begin) * columns, *CqScale(t), args_.dequant_scale_w_uq_qr + column,
@@ -243,7 +248,7 @@ class BlockRun {
     } else {
       Bf16* product = Scratch<Bf16>(worker, plan_.layout.head_product);
       kernels_.gemm_bf16.run({Cq<Bf16>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, column, column + columns,
-                              product, columns});
+                              product, columns, Scratch<void>(worker, plan_.layout.gemm)});
       for (int64_t t = begin; t < end; ++t) {
         kernels_.widen_bf16.run(product + (t - begin) * columns + shape_.nope, shape_.rope, row);
         RunQueryRope(row, t, head);
@@ -255,11 +260,12 @@ class BlockRun {
     if (!args_.mode.QuantizesQuery()) {
       kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank,
                               static_cast<Bf16*>(args_.query) + TokenHead(begin, head) * shape_.kv_rank,
-                              shape_.heads * shape_.kv_rank});
+                              shape_.heads * shape_.kv_rank, Scratch<void>(worker, plan_.layout.gemm)});
       return;
     }
     Bf16* query = Scratch<Bf16>(worker, plan_.layout.head_query);
-    kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank, query, shape_.kv_rank});
+    kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank, query, shape_.kv_rank,
+                            Scratch<void>(worker, plan_.layout.gemm)});
     for (int64_t t = begin; t < end; ++t) QuantizeQuery(query + (t - begin) * shape_.kv_rank, t, head, row);
   }
 
@@ -336,6 +342,7 @@ Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTab
   if (!status.ok()) return status;
   auto* aligned =
       reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) & ~(kAlignment - 1));
+  const DefaultFloatEnvironment environment;
   StageClock clock(times);
   for (int64_t begin = 0; begin < args.shape.tokens; begin += plan.token_block) {
     const BlockRun block(args, plan, kernels, aligned, begin, std::min(plan.token_block, args.shape.tokens - begin));

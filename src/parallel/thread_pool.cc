@@ -3,6 +3,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "base/float_environment.h"
+
 namespace mlap {
 namespace {
 
@@ -73,6 +75,7 @@ bool ThreadPool::AwaitRegion(uint64_t seen) {
 }
 
 void ThreadPool::WorkerLoop(int worker) {
+  const DefaultFloatEnvironment environment;
   uint64_t seen = 0;
   while (AwaitRegion(seen)) {
     ++seen;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/bf16.h"
+#include "base/float_environment.h"
 #include "base/int8_rounding.h"
 
 namespace mlap {
@@ -164,6 +165,7 @@ void RunReference(const PrologArgs& args, const ReferenceOptions& options) {
   Intermediates& seen = options.intermediates != nullptr ? *options.intermediates : unused;
   seen = Intermediates();
   if (tokens == 0) return;
+  const DefaultFloatEnvironment environment;
   const double token_work = static_cast<double>(shape.hidden) * static_cast<double>(shape.q_rank + shape.KvColumns());
   const double head_work = static_cast<double>(shape.q_rank * shape.HeadColumns() + D * shape.kv_rank);
   Progress progress(options, token_work + head_work * static_cast<double>(shape.heads));

@@ -17,6 +17,13 @@ namespace {
 using test::GuardedBuffer;
 using test::RandomValues;
 
+// Full of NaN patterns: a kernel must not rely on what it finds there.
+void* Scratch() {
+  static GuardedBuffer* const kScratch = new GuardedBuffer(kGemmScratchBytes);
+  kScratch->Fill(0xff);
+  return kScratch->data();
+}
+
 struct Case {
   int64_t rows, k, n, column_begin, column_end;
   bool is_nz;
@@ -71,7 +78,7 @@ TEST_P(GemmTest, Bf16MatchesExactSums) {
     const int64_t columns = c.column_end - c.column_begin;
     GuardedBuffer out(static_cast<size_t>(c.rows * columns) * sizeof(Bf16));
     GetParam().table.gemm_bf16.run(
-        {a.as<Bf16>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<Bf16>(), columns});
+        {a.as<Bf16>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<Bf16>(), columns, Scratch()});
     for (int64_t m = 0; m < c.rows; ++m) {
       for (int64_t j = 0; j < columns; ++j) {
         double sum = 0.0, magnitude = 0.0;
@@ -105,7 +112,7 @@ TEST_P(GemmTest, Int8IsExact) {
     const int64_t columns = c.column_end - c.column_begin;
     GuardedBuffer out(static_cast<size_t>(c.rows * columns) * sizeof(int32_t));
     GetParam().table.gemm_s8.run(
-        {a.as<int8_t>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<int32_t>(), columns});
+        {a.as<int8_t>(), c.k, c.rows, view, c.column_begin, c.column_end, out.as<int32_t>(), columns, Scratch()});
     for (int64_t m = 0; m < c.rows; ++m) {
       for (int64_t j = 0; j < columns; ++j) {
         int32_t sum = 0;
@@ -128,7 +135,7 @@ TEST_P(GemmTest, Int8ExtremesDoNotSaturate) {
       const std::vector<int8_t> a(kK, x), w(static_cast<size_t>(kK) * 32, y);
       std::vector<int32_t> out(32);
       GetParam().table.gemm_s8.run(
-          {a.data(), kK, 1, NzWeight(w.data(), ElementType::kInt8, kK, 32), 0, 32, out.data(), 32});
+          {a.data(), kK, 1, NzWeight(w.data(), ElementType::kInt8, kK, 32), 0, 32, out.data(), 32, Scratch()});
       for (const int32_t sum : out) EXPECT_EQ(sum, kK * x * y);
     }
   }
@@ -143,12 +150,12 @@ TEST_P(GemmTest, RowsAndColumnsAreIndependent) {
   for (Bf16& x : w) x = random.NormalBf16();
   const WeightView view = NzWeight(w.data(), ElementType::kBf16, kK, kN);
   std::vector<Bf16> whole(kRows * kN);
-  GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, whole.data(), kN});
+  GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, whole.data(), kN, Scratch()});
   for (int64_t rows = 1; rows <= 12; ++rows) {
     for (int64_t first = 0; first + rows <= kRows; first += 5) {
       const int64_t begin = first % 19, end = kN - first;
       std::vector<Bf16> part(static_cast<size_t>(rows * 200), Bf16{0xabcd});
-      GetParam().table.gemm_bf16.run({a.data() + first * kK, kK, rows, view, begin, end, part.data(), 200});
+      GetParam().table.gemm_bf16.run({a.data() + first * kK, kK, rows, view, begin, end, part.data(), 200, Scratch()});
       for (int64_t m = 0; m < rows; ++m) {
         for (int64_t j = 0; j < 200; ++j) {
           const uint16_t expected =
@@ -169,14 +176,14 @@ TEST_P(GemmTest, SpecialValuesStayInTheirRow) {
   for (Bf16& x : w) x = random.NormalBf16();
   const WeightView view = NzWeight(w.data(), ElementType::kBf16, kK, kN);
   std::vector<Bf16> expected(kRows * kN);
-  GetParam().table.gemm_bf16.run({clean.data(), kK, kRows, view, 0, kN, expected.data(), kN});
+  GetParam().table.gemm_bf16.run({clean.data(), kK, kRows, view, 0, kN, expected.data(), kN, Scratch()});
   for (const uint16_t special : {0x7fc0, 0x7f80, 0xff80, 0x0001, 0x7f7f}) {
     for (int64_t row = 0; row < kRows; ++row) {
       std::vector<Bf16> a = clean;
       a[static_cast<size_t>(row * kK + 32)].bits = special;
       a[static_cast<size_t>(row * kK)].bits = special;
       std::vector<Bf16> out(kRows * kN);
-      GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, out.data(), kN});
+      GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, out.data(), kN, Scratch()});
       for (int64_t m = 0; m < kRows; ++m) {
         if (m == row) continue;
         ASSERT_EQ(

@@ -1,9 +1,14 @@
 // A token's results do not depend on the batch around it, on its position there, or on the number of threads: bit for
 // bit, in every scenario, on every usable ISA.
 #include <algorithm>
+#include <cfenv>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "core/prolog_plan.h"
 #include "core/prolog_run.h"
@@ -82,6 +87,30 @@ TEST_P(InvarianceTest, TokenBlocks) {
       RunCall(args, GetParam().table, &pool);
     }
     EXPECT_TRUE(whole == parts);
+  }
+}
+
+// Neither the caller's rounding mode nor its flushing of denormals matters, also not where threads inherit them.
+TEST_P(InvarianceTest, TheCallersFloatEnvironment) {
+  for (const test::CallOptions& options : test::AllScenarios({9, 70, 52, 3, 20, 32, 64})) {
+    const RandomCall call(options);
+    RandomCall::Outputs expected = call.FreshOutputs();
+    SerialExecutor serial;
+    RunCall(call.Args(0, 9, &expected), GetParam().table, &serial);
+    std::fenv_t saved;
+    std::fegetenv(&saved);
+    std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+    RandomCall::Outputs out = call.FreshOutputs();
+    {
+      ThreadPool pool(3);
+      RunCall(call.Args(0, 9, &out), GetParam().table, &pool);
+    }
+    EXPECT_EQ(std::fegetround(), FE_UPWARD);
+    std::fesetenv(&saved);
+    EXPECT_TRUE(out == expected) << Describe(options);
   }
 }
 

@@ -25,7 +25,7 @@ ARROWS = {
     "src/kernels/rope": ["src/kernels/rope/**", "src/kernels/vector/**", "src/kernels/*", "src/base/**"],
     "src/kernels/vector": ["src/kernels/vector/**", "src/base/**"],
     "src/cpu": ["src/cpu/**", "src/kernels/registration.h", "src/kernels/kernel_table.h", "src/base/**"],
-    "src/parallel": ["src/parallel/**"],
+    "src/parallel": ["src/parallel/**", "src/base/**"],
     # The core receives its kernels in a table: it neither registers any nor looks at the CPU.
     "src/core": ["src/core/**", "src/parallel/**", "src/kernels/kernel_table.h", "src/kernels/*/*", "src/base/**"],
     "src/api": ["src/api/**", "src/core/**", "src/cpu/**", "src/reference/**", "src/parallel/**", "src/base/**",

@@ -12,6 +12,10 @@
 
 namespace mlap {
 
+// Memory that a caller lends to each call of a product, aligned to 64 bytes: the most that any kernel needs. It is not
+// on the stack, as a program may give its threads small ones.
+inline constexpr int64_t kGemmScratchBytes = 416 * 1024;
+
 // C = bf(A W): bf16 products accumulate in binary32, one rounding to bf16 at the end.
 struct GemmBf16Args {
   const Bf16* a;         // [rows, k], k = weight.k
@@ -22,6 +26,7 @@ struct GemmBf16Args {
   int64_t column_end;
   Bf16* c;               // [rows, column_end - column_begin]
   int64_t c_row_stride;  // elements
+  void* scratch;         // [kGemmScratchBytes]
 };
 using GemmBf16Fn = void (*)(const GemmBf16Args& args);
 
@@ -35,6 +40,7 @@ struct GemmS8Args {
   int64_t column_end;
   int32_t* c;
   int64_t c_row_stride;
+  void* scratch;
 };
 using GemmS8Fn = void (*)(const GemmS8Args& args);
 

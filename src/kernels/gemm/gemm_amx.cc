@@ -22,7 +22,7 @@ constexpr int64_t kPanelSteps = 8;
 // for all of them; few rows take one panel through all of k, so that the weight is read as one stream.
 constexpr int64_t kGroupPanels = 6;
 constexpr int64_t kManyRows = 64;
-// Rows whose sums of a group wait in the second-level cache: 384 KB of stack.
+// Rows whose sums of a group wait in the second-level cache: 384 KB.
 constexpr int64_t kBlockRows = 512;
 
 struct Bf16Tiles {
@@ -98,8 +98,9 @@ class PanelProduct {
   template <bool kPacked, class Args>
   static void Run(const Args& args, int64_t first_column, int64_t num_panels, int64_t row_begin, int64_t rows,
                   TileShape* shape) {
-    alignas(64) int32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
-    alignas(64) __m512i panel[kPanelSteps * kPanelTiles * kTileRows];
+    auto* scratch = static_cast<Scratch*>(args.scratch);
+    auto& sums = scratch->sums;
+    __m512i* panel = scratch->panel;
     const WeightView& weight = args.weight;
     const Element* a = args.a + row_begin * args.a_row_stride;
     for (int64_t k = 0; k < weight.k; k += kPanelSteps * kTileK) {
@@ -119,6 +120,12 @@ class PanelProduct {
   }
 
  private:
+  struct alignas(64) Scratch {
+    int32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
+    __m512i panel[kPanelSteps * kPanelTiles * kTileRows];
+  };
+  static_assert(sizeof(Scratch) <= kGemmScratchBytes);
+
   // Tile t of step s: 16 operand rows of 64 bytes. What lies past the weight's rows and columns is zero.
   template <bool kPacked>
   static void LoadPanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count,

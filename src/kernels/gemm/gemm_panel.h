@@ -49,9 +49,17 @@ class PanelGemm {
   static constexpr int64_t kBlockRows = 256;
   static_assert(kPanelColumns % kGroup == 0);
 
+  struct alignas(64) Scratch {
+    uint32_t sums[kBlockRows * kPanelColumns];
+    uint32_t panel[kPanelSteps * kPanelColumns];
+    uint32_t words[P::kTileRows * kPanelSteps];
+  };
+  static_assert(sizeof(Scratch) <= kGemmScratchBytes);
+
   static void RunPanels(const Args& args, int64_t column, int64_t row_begin, int64_t rows) {
-    alignas(64) uint32_t sums[kBlockRows * kPanelColumns];
-    alignas(64) uint32_t panel[kPanelSteps * kPanelColumns];
+    auto* scratch = static_cast<Scratch*>(args.scratch);
+    uint32_t* sums = scratch->sums;
+    uint32_t* panel = scratch->panel;
     const Element* a = args.a + row_begin * args.a_row_stride;
     for (int64_t k = 0; k < args.weight.k; k += kPanelSteps * P::kStepK) {
       const int64_t left = args.weight.k - k;
@@ -60,7 +68,7 @@ class PanelGemm {
       for (int64_t m = 0; m < rows; m += P::kTileRows) {
         const int64_t tile_rows = rows - m < P::kTileRows ? rows - m : P::kTileRows;
         RunTile(a + m * args.a_row_stride + k, args.a_row_stride, tile_rows, count, panel, k == 0,
-                sums + m * kPanelColumns);
+                sums + m * kPanelColumns, scratch->words);
       }
     }
     const int64_t begin = args.column_begin > column ? args.column_begin - column : 0;
@@ -100,8 +108,7 @@ class PanelGemm {
   }
 
   static void RunTile(const Element* a, int64_t a_row_stride, int64_t rows, int64_t k_count, const uint32_t* panel,
-                      bool is_first, uint32_t* sums) {
-    alignas(64) uint32_t words[P::kTileRows * kPanelSteps];
+                      bool is_first, uint32_t* sums, uint32_t* words) {
     const int64_t steps = (k_count + P::kStepK - 1) / P::kStepK;
     for (int64_t m = 0; m < rows; ++m) P::ExpandRow(a + m * a_row_stride, k_count, words + m * kPanelSteps);
     using Fn = void (*)(const uint32_t*, const uint32_t*, int64_t, bool, uint32_t*);

@@ -1,0 +1,149 @@
+#include "machine_limits.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "bf16_convert.h"
+#include "counter_random.h"
+#include "rounds.h"
+#include "tool_error.h"
+
+namespace mlap::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kRunBytes = size_t{128} << 20;
+constexpr double kPeakRunSeconds = 0.002;
+constexpr int kPatternRuns = 9;
+
+// Seconds from the common start of all threads to the end of the last one.
+template <typename Body>
+double TimeOnAllThreads(int num_threads, const Body& body) {
+  double seconds = 0.0;
+#pragma omp parallel num_threads(num_threads)
+  {
+    Clock::time_point start;
+#pragma omp barrier
+#pragma omp master
+    start = Clock::now();
+    body(omp_get_thread_num(), omp_get_num_threads());
+#pragma omp barrier
+#pragma omp master
+    seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  return seconds;
+}
+
+}  // namespace
+
+void EndOpenMpThreads() { omp_pause_resource_all(omp_pause_soft); }
+
+ReadProbe::ReadProbe(size_t buffer_bytes, int num_threads)
+    : Contender("read"), buffer_(buffer_bytes), num_threads_(num_threads) {
+  run_bytes_ = std::min(kRunBytes, buffer_.num_bytes());
+  double best = 1e30;
+  ReadPattern fastest = pattern_;
+  for (const ReadPattern& candidate : ReadPatterns()) {
+    pattern_ = candidate;
+    std::vector<double> seconds;
+    RunOnce();
+    for (int run = 0; run < kPatternRuns; ++run) seconds.push_back(RunOnce());
+    const double median = Summarise("", seconds).median;
+    if (median < best) best = median, fastest = candidate;
+  }
+  pattern_ = fastest;
+  EndTurn();
+}
+
+double ReadProbe::RunOnce() {
+  if (next_ + run_bytes_ > buffer_.num_bytes()) next_ = 0;
+  const std::byte* begin = buffer_.data() + next_;
+  next_ += run_bytes_;
+  return TimeOnAllThreads(num_threads_, [&](int thread, int num_threads) {
+    const size_t pages = run_bytes_ / 4096;
+    const size_t first = pages * static_cast<size_t>(thread) / static_cast<size_t>(num_threads);
+    const size_t last = pages * static_cast<size_t>(thread + 1) / static_cast<size_t>(num_threads);
+    ReadRange(begin + first * 4096, (last - first) * 4096, pattern_);
+  });
+}
+
+std::string ReadProbe::PatternText() const {
+  return fmt::format("{} stream{} per thread, {}", pattern_.streams, pattern_.streams == 1 ? "" : "s",
+                     pattern_.prefetch_bytes != 0 ? "prefetched" : "no prefetch");
+}
+
+PeakProbe::PeakProbe(const PeakLoop& loop, int num_threads)
+    : Contender(loop.key), loop_(loop), num_threads_(num_threads), data_(1024) {
+  // Ordinary numbers: multiplying zeros takes less power.
+  const tools::CounterRandom random(1, loop.key);
+  const bool is_fp32 = std::string_view(loop.key).starts_with("fp32");
+  for (uint64_t i = 0; i < 256; ++i) {
+    const float value = 0.5f + random.Uniform(i);
+    if (is_fp32) {
+      reinterpret_cast<float*>(data_.data())[i] = value;
+    } else if (std::string_view(loop.key).starts_with("bf16")) {
+      data_.bf16()[2 * i] = data_.bf16()[2 * i + 1] = tools::Bf16FromFloat(value);
+    } else {
+      reinterpret_cast<uint32_t*>(data_.data())[i] = static_cast<uint32_t>(random.Bits(i)) & 0x3f3f3f3fu;
+    }
+  }
+  RunOnce();
+  double seconds = RunOnce();
+  while (seconds < kPeakRunSeconds / 8) {
+    iterations_ *= 4;
+    seconds = RunOnce();
+  }
+  iterations_ = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(iterations_) * kPeakRunSeconds / seconds));
+  EndTurn();
+}
+
+double PeakProbe::RunOnce() {
+  return TimeOnAllThreads(num_threads_, [this](int, int) { loop_.run(iterations_, data_.data()); });
+}
+
+double PeakProbe::ops_per_run() const {
+  return loop_.ops_per_iteration * static_cast<double>(iterations_) * static_cast<double>(num_threads_);
+}
+
+MachineLimits::MachineLimits(size_t buffer_bytes, int num_threads, std::string_view isa)
+    : isa_peaks_(FindIsaPeaks(isa)), read_(std::make_unique<ReadProbe>(buffer_bytes, num_threads)) {
+  if (isa_peaks_ == nullptr) {
+    tools::Fail("the operator's instruction set: expected one whose peak the benchmark knows, found {}", isa);
+  }
+  for (const PeakLoop& loop : PeakLoops()) {
+    if (loop.is_usable) peaks_.push_back(std::make_unique<PeakProbe>(loop, num_threads));
+  }
+  if (bf16() == nullptr || int8() == nullptr) {
+    tools::Fail("the peak of {}: expected a CPU and an operating system that offer it, found they do not", isa);
+  }
+}
+
+PeakProbe* MachineLimits::Find(std::string_view key) {
+  for (const auto& peak : peaks_) {
+    if (key == peak->loop().key) return peak.get();
+  }
+  return nullptr;
+}
+
+std::vector<MachineLimits::Rate> MachineLimits::MeasureAll(double seconds) {
+  std::vector<Contender*> contenders = {read_.get()};
+  for (const auto& peak : peaks_) contenders.push_back(peak.get());
+  RoundLimits limits;
+  limits.seconds = seconds;
+  const std::vector<Timing> timings = RunRounds(contenders, limits);
+  std::vector<Rate> rates;
+  rates.push_back({"read", "streaming read, " + read_->PatternText(), read_->bytes_per_run() / timings[0].median,
+                   read_->bytes_per_run() / timings[0].min});
+  for (size_t i = 0; i < peaks_.size(); ++i) {
+    const double ops = peaks_[i]->ops_per_run();
+    rates.push_back({peaks_[i]->loop().key, peaks_[i]->loop().instruction, ops / timings[i + 1].median,
+                     ops / timings[i + 1].min});
+  }
+  return rates;
+}
+
+}  // namespace mlap::bench

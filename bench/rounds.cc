@@ -1,0 +1,67 @@
+#include "rounds.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace mlap::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kOutlierFactor = 3.0;
+constexpr double kTurnSeconds = 0.010;   // short calls are repeated within a turn
+constexpr double kWarmCallBelow = 0.020;  // a turn of calls shorter than this begins with one that does not count
+constexpr int kMaxCallsPerTurn = 5;
+
+double MedianOfSorted(const std::vector<double>& sorted) {
+  const size_t n = sorted.size();
+  return n % 2 != 0 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+}  // namespace
+
+Timing Summarise(std::string name, std::vector<double> seconds) {
+  Timing timing;
+  timing.name = std::move(name);
+  timing.num_calls = static_cast<int>(seconds.size());
+  if (seconds.empty()) return timing;
+  std::sort(seconds.begin(), seconds.end());
+  const double limit = kOutlierFactor * MedianOfSorted(seconds);
+  const auto kept = std::upper_bound(seconds.begin(), seconds.end(), limit);
+  timing.num_rejected = static_cast<int>(seconds.end() - kept);
+  seconds.erase(kept, seconds.end());
+  timing.median = MedianOfSorted(seconds);
+  timing.min = seconds.front();
+  return timing;
+}
+
+std::vector<Timing> RunRounds(std::span<Contender* const> contenders, const RoundLimits& limits) {
+  const size_t count = contenders.size();
+  std::vector<std::vector<double>> seconds(count);
+  std::vector<int> calls_per_turn(count, 1);
+  std::vector<bool> is_short(count, false);
+  const Clock::time_point start = Clock::now();
+  for (size_t i = 0; i < count; ++i) {
+    contenders[i]->RunOnce();
+    const double one = contenders[i]->RunOnce();
+    contenders[i]->EndTurn();
+    is_short[i] = one < kWarmCallBelow;
+    calls_per_turn[i] = std::clamp(static_cast<int>(kTurnSeconds / std::max(one, 1e-6)), 1, kMaxCallsPerTurn);
+  }
+  for (int round = 0; round < limits.max_rounds; ++round) {
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    if (round >= limits.min_rounds && elapsed >= limits.seconds) break;
+    for (size_t turn = 0; turn < count; ++turn) {
+      const size_t i = (turn + static_cast<size_t>(round)) % count;  // nobody always follows the same neighbour's start
+      if (is_short[i]) contenders[i]->RunOnce();
+      for (int call = 0; call < calls_per_turn[i]; ++call) seconds[i].push_back(contenders[i]->RunOnce());
+      contenders[i]->EndTurn();
+    }
+  }
+  std::vector<Timing> timings;
+  for (size_t i = 0; i < count; ++i) timings.push_back(Summarise(contenders[i]->name(), std::move(seconds[i])));
+  return timings;
+}
+
+}  // namespace mlap::bench
