@@ -61,15 +61,15 @@ void MeasureMemory(tools::CannSession* session, const Fixture& fixture, CallCost
 }
 
 double MeasureFirstStep(const Fixture& fixture) {
-  const tools::CaseShape shape =
-      ShapeOf({tools::Scenario::kNonQuant, kHeads, 16}, fixture.block_num(), kBlockSize);
+  const tools::CaseShape shape = ShapeOf({tools::Scenario::kNonQuant, kHeads, 16}, fixture.block_num(), kBlockSize);
   const DeviceBuffer query(QueryBytes(shape));
   const DeviceBuffer query_rope(QueryRopeBytes(shape));
   const OurCall call(fixture, shape, 0, query.data(), query_rope.data());
   std::vector<aclOpExecutor*> executors;
   uint64_t bytes = 0;
   const double seconds = MedianOf([&] { executors.push_back(call.MakeExecutor(&bytes)); });
-  for (aclOpExecutor* executor : executors) RequireSuccess(aclDestroyAclOpExecutor(executor), "aclDestroyAclOpExecutor");
+  for (aclOpExecutor* executor : executors)
+    RequireSuccess(aclDestroyAclOpExecutor(executor), "aclDestroyAclOpExecutor");
   return seconds;
 }
 

@@ -5,6 +5,7 @@
 #include <aclnn/acl_meta.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>

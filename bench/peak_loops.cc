@@ -8,31 +8,32 @@ namespace mlap::bench {
 namespace {
 
 // 12 independent sums: latency 6 at 2 instructions a cycle is hidden.
-#define MLAP_TWELVE(step) \
-  step("0") step("1") step("2") step("3") step("4") step("5") step("6") step("7") step("8") step("9") step("10") step("11")
+#define MLAP_TWELVE(step)                                                                                        \
+  step("0") step("1") step("2") step("3") step("4") step("5") step("6") step("7") step("8") step("9") step("10") \
+      step("11")
 
 #if defined(__x86_64__)
 
-#define MLAP_CLOBBERS                                                                                                \
+#define MLAP_CLOBBERS                                                                                                 \
   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", \
       "xmm14", "xmm15", "cc", "memory"
 
 // A function that loads registers 14 and 15, clears the sums and repeats `step` for each of them. The upper halves of
 // the registers belong to nobody else: the rest of the program is compiled without AVX.
-#define MLAP_AVX_LOOP(name, width, step)                                                             \
-  void name(int64_t iterations, const void* data) {                                                  \
-    __asm__ volatile("vmovups (%[data]), %%" width "14\n vmovups 64(%[data]), %%" width "15\n"       \
-                     MLAP_TWELVE(MLAP_CLEAR) "1:\n" MLAP_TWELVE(step) "dec %[n]\n jnz 1b\n vzeroupper\n" \
-                     : [n] "+r"(iterations)                                                          \
-                     : [data] "r"(data)                                                              \
-                     : MLAP_CLOBBERS);                                                               \
+#define MLAP_AVX_LOOP(name, width, step)                                                                        \
+  void name(int64_t iterations, const void* data) {                                                             \
+    __asm__ volatile("vmovups (%[data]), %%" width "14\n vmovups 64(%[data]), %%" width                         \
+                     "15\n" MLAP_TWELVE(MLAP_CLEAR) "1:\n" MLAP_TWELVE(step) "dec %[n]\n jnz 1b\n vzeroupper\n" \
+                     : [n] "+r"(iterations)                                                                     \
+                     : [data] "r"(data)                                                                         \
+                     : MLAP_CLOBBERS);                                                                          \
   }
 
 #define MLAP_CLEAR(i) "vpxor %%xmm" i ", %%xmm" i ", %%xmm" i "\n"
 #define MLAP_FMA_YMM(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" i "\n"
 #define MLAP_FMA_ZMM(i) "vfmadd231ps %%zmm14, %%zmm15, %%zmm" i "\n"
 #define MLAP_BF16_ZMM(i) "vdpbf16ps %%zmm14, %%zmm15, %%zmm" i "\n"
-#define MLAP_VNNI_YMM(i) "{vex} vpdpbusd %%ymm14, %%ymm15, %%ymm" i "\n"
+#define MLAP_VNNI_YMM(i) "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" i "\n"
 #define MLAP_VNNI_ZMM(i) "vpdpbusd %%zmm14, %%zmm15, %%zmm" i "\n"
 #define MLAP_MADD_YMM(i) "vpmaddwd %%ymm14, %%ymm15, %%ymm12\n vpaddd %%ymm12, %%ymm" i ", %%ymm" i "\n"
 #define MLAP_MADD_ZMM(i) "vpmaddwd %%zmm14, %%zmm15, %%zmm12\n vpaddd %%zmm12, %%zmm" i ", %%zmm" i "\n"
@@ -45,13 +46,13 @@ MLAP_AVX_LOOP(VnniZmm, "zmm", MLAP_VNNI_ZMM)
 MLAP_AVX_LOOP(MaddYmm, "ymm", MLAP_MADD_YMM)
 MLAP_AVX_LOOP(MaddZmm, "zmm", MLAP_MADD_ZMM)
 
-#define MLAP_SSE_LOOP(name, step)                                                                  \
-  void name(int64_t iterations, const void* data) {                                                \
-    __asm__ volatile("movups (%[data]), %%xmm14\n movups 64(%[data]), %%xmm15\n"                   \
-                     MLAP_TWELVE(MLAP_SSE_CLEAR) "1:\n" MLAP_TWELVE(step) "dec %[n]\n jnz 1b\n"    \
-                     : [n] "+r"(iterations)                                                        \
-                     : [data] "r"(data)                                                            \
-                     : MLAP_CLOBBERS);                                                             \
+#define MLAP_SSE_LOOP(name, step)                                                             \
+  void name(int64_t iterations, const void* data) {                                           \
+    __asm__ volatile("movups (%[data]), %%xmm14\n movups 64(%[data]), %%xmm15\n" MLAP_TWELVE( \
+                         MLAP_SSE_CLEAR) "1:\n" MLAP_TWELVE(step) "dec %[n]\n jnz 1b\n"       \
+                     : [n] "+r"(iterations)                                                   \
+                     : [data] "r"(data)                                                       \
+                     : MLAP_CLOBBERS);                                                        \
   }
 
 #define MLAP_SSE_CLEAR(i) "pxor %%xmm" i ", %%xmm" i "\n"
@@ -70,19 +71,19 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-#define MLAP_TILE_LOOP(name, product)                                                                         \
-  void name(int64_t iterations, const void* data) {                                                           \
-    const TileConfig config;                                                                                  \
-    __asm__ volatile(                                                                                         \
-        "ldtilecfg (%[config])\n"                                                                             \
-        "tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3\n"                             \
-        "tileloadd (%[data],%[stride]), %%tmm4\n tileloadd (%[data],%[stride]), %%tmm5\n"                     \
-        "tileloadd (%[data],%[stride]), %%tmm6\n tileloadd (%[data],%[stride]), %%tmm7\n"                     \
-        "1:\n" product " %%tmm6, %%tmm4, %%tmm0\n " product " %%tmm7, %%tmm4, %%tmm1\n " product              \
-        " %%tmm6, %%tmm5, %%tmm2\n " product " %%tmm7, %%tmm5, %%tmm3\n dec %[n]\n jnz 1b\n tilerelease\n"    \
-        : [n] "+r"(iterations)                                                                                \
-        : [config] "r"(&config), [data] "r"(data), [stride] "r"(int64_t{64})                                  \
-        : "cc", "memory");                                                                                    \
+#define MLAP_TILE_LOOP(name, product)                                                                      \
+  void name(int64_t iterations, const void* data) {                                                        \
+    const TileConfig config;                                                                               \
+    __asm__ volatile(                                                                                      \
+        "ldtilecfg (%[config])\n"                                                                          \
+        "tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3\n"                          \
+        "tileloadd (%[data],%[stride]), %%tmm4\n tileloadd (%[data],%[stride]), %%tmm5\n"                  \
+        "tileloadd (%[data],%[stride]), %%tmm6\n tileloadd (%[data],%[stride]), %%tmm7\n"                  \
+        "1:\n" product " %%tmm6, %%tmm4, %%tmm0\n " product " %%tmm7, %%tmm4, %%tmm1\n " product           \
+        " %%tmm6, %%tmm5, %%tmm2\n " product " %%tmm7, %%tmm5, %%tmm3\n dec %[n]\n jnz 1b\n tilerelease\n" \
+        : [n] "+r"(iterations)                                                                             \
+        : [config] "r"(&config), [data] "r"(data), [stride] "r"(int64_t{64})                               \
+        : "cc", "memory");                                                                                 \
   }
 
 MLAP_TILE_LOOP(Bf16Tiles, "tdpbf16ps")
@@ -107,14 +108,14 @@ std::vector<PeakLoop> MakeLoops() {
 
 #elif defined(__aarch64__)
 
-#define MLAP_NEON_LOOP(name, product)                                                                         \
-  void name(int64_t iterations, const void* data) {                                                           \
-    __asm__ volatile("ldr q14, [%[data]]\n ldr q15, [%[data], #64]\n"                                         \
-                     MLAP_TWELVE(MLAP_NEON_CLEAR) "1:\n" MLAP_TWELVE(product) "subs %[n], %[n], #1\n b.ne 1b\n" \
-                     : [n] "+r"(iterations)                                                                   \
-                     : [data] "r"(data)                                                                       \
-                     : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v14", "v15", \
-                       "cc", "memory");                                                                       \
+#define MLAP_NEON_LOOP(name, product)                                                                                  \
+  void name(int64_t iterations, const void* data) {                                                                    \
+    __asm__ volatile("ldr q14, [%[data]]\n ldr q15, [%[data], #64]\n" MLAP_TWELVE(MLAP_NEON_CLEAR) "1:\n" MLAP_TWELVE( \
+                         product) "subs %[n], %[n], #1\n b.ne 1b\n"                                                    \
+                     : [n] "+r"(iterations)                                                                            \
+                     : [data] "r"(data)                                                                                \
+                     : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v14", "v15", "cc",   \
+                       "memory");                                                                                      \
   }
 
 #define MLAP_NEON_CLEAR(i) "movi v" i ".4s, #0\n"
@@ -133,8 +134,8 @@ std::vector<PeakLoop> MakeLoops() {
 #endif
 
 constexpr IsaPeaks kIsaPeaks[] = {
-    {"scalar", "fp32_128", "int8_madd_128"}, {"avx2", "fp32_256", "int8_madd_256"},
-    {"avxvnni", "fp32_256", "int8_vnni_256"}, {"avx512", "fp32_512", "int8_madd_512"},
+    {"scalar", "fp32_128", "int8_madd_128"},     {"avx2", "fp32_256", "int8_madd_256"},
+    {"avxvnni", "fp32_256", "int8_vnni_256"},    {"avx512", "fp32_512", "int8_madd_512"},
     {"avx512bf16", "bf16_512", "int8_vnni_512"}, {"amx", "bf16_amx", "int8_amx"},
 };
 

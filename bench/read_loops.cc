@@ -25,10 +25,11 @@ struct LoadXmm {
 struct LoadYmm {
   static void Load(const std::byte* p) {
     for (int i = 0; i < 2; ++i) {
-      __asm__ volatile("vmovups (%0), %%ymm0\n vmovups 32(%0), %%ymm1\n vmovups 64(%0), %%ymm2\n vmovups 96(%0), %%ymm3\n"
-                       :
-                       : "r"(p + 128 * i)
-                       : "xmm0", "xmm1", "xmm2", "xmm3");
+      __asm__ volatile(
+          "vmovups (%0), %%ymm0\n vmovups 32(%0), %%ymm1\n vmovups 64(%0), %%ymm2\n vmovups 96(%0), %%ymm3\n"
+          :
+          : "r"(p + 128 * i)
+          : "xmm0", "xmm1", "xmm2", "xmm3");
     }
   }
   static void Finish() { __asm__ volatile("vzeroupper"); }
@@ -36,10 +37,11 @@ struct LoadYmm {
 
 struct LoadZmm {
   static void Load(const std::byte* p) {
-    __asm__ volatile("vmovups (%0), %%zmm0\n vmovups 64(%0), %%zmm1\n vmovups 128(%0), %%zmm2\n vmovups 192(%0), %%zmm3\n"
-                     :
-                     : "r"(p)
-                     : "xmm0", "xmm1", "xmm2", "xmm3");
+    __asm__ volatile(
+        "vmovups (%0), %%zmm0\n vmovups 64(%0), %%zmm1\n vmovups 128(%0), %%zmm2\n vmovups 192(%0), %%zmm3\n"
+        :
+        : "r"(p)
+        : "xmm0", "xmm1", "xmm2", "xmm3");
   }
   static void Finish() { __asm__ volatile("vzeroupper"); }
 };

@@ -10,7 +10,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kOutlierFactor = 3.0;
-constexpr double kTurnSeconds = 0.010;   // short calls are repeated within a turn
+constexpr double kTurnSeconds = 0.010;    // short calls are repeated within a turn
 constexpr double kWarmCallBelow = 0.020;  // a turn of calls shorter than this begins with one that does not count
 constexpr int kMaxCallsPerTurn = 5;
 

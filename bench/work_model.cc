@@ -53,7 +53,8 @@ Work WorkOf(const Point& point) {
   for (const tools::TensorSpec& spec : tools::OutputSpecs(shape)) {
     work.other_bytes += tools::ApproximateBytes(spec.dtype, spec.shape);
   }
-  work.other_bytes += t * static_cast<double>(d.KvColumns()) * static_cast<double>(tools::DtypeBytes(shape.CacheDtype()));
+  work.other_bytes +=
+      t * static_cast<double>(d.KvColumns()) * static_cast<double>(tools::DtypeBytes(shape.CacheDtype()));
   return work;
 }
 

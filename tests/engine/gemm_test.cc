@@ -194,6 +194,25 @@ TEST_P(GemmTest, SpecialValuesStayInTheirRow) {
   }
 }
 
+// A product of two bf16 is exact in binary32, so a fused multiply-add rounds like a multiplication and an addition: without
+// dot-product instructions the bits are the scalar kernels'.
+TEST_P(GemmTest, Bf16WithoutDotProductsIsTheScalarResult) {
+  const std::string isa = GetParam().isa;
+  if (isa == "avx512bf16" || isa == "amx") return;
+  KernelChoice scalar;
+  ASSERT_TRUE(ChooseKernels("scalar", &scalar).ok());
+  constexpr int64_t kRows = 11, kK = 203, kN = 75;
+  RandomValues random(5);
+  std::vector<Bf16> a(kRows * kK), w(static_cast<size_t>(5 * 16 * 208));
+  for (Bf16& x : a) x = random.NormalBf16();
+  for (Bf16& x : w) x = random.NormalBf16();
+  const WeightView view = NzWeight(w.data(), ElementType::kBf16, kK, kN);
+  std::vector<Bf16> expected(kRows * kN), actual(kRows * kN);
+  scalar.table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, expected.data(), kN, Scratch()});
+  GetParam().table.gemm_bf16.run({a.data(), kK, kRows, view, 0, kN, actual.data(), kN, Scratch()});
+  EXPECT_EQ(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(Bf16)), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Isa, GemmTest, testing::ValuesIn(test::UsableIsas()),
                          [](const auto& instance) { return test::IsaName(instance.param); });
 

@@ -13,7 +13,7 @@ namespace mlap::cann {
 namespace {
 
 constexpr char kAdviceNull[] = "pass a tensor made by aclCreateTensor";
-constexpr char kAdviceSoc[] = "MLAP_SOC=none lifts the device's size limits";
+constexpr char kAdviceSoc[] = "check the shape and its order of dimensions; MLAP_SOC=none lifts the device's size limits";
 
 // Formats that mean plain row-major memory. torch_npu tags plain tensors by their rank.
 bool IsPlain(aclFormat format) {
@@ -159,7 +159,8 @@ class Checker {
     SizeRefusal refusal;
     if (!FirstRefusedSize(call_.dims, soc_, &refusal)) return ACLNN_SUCCESS;
     return RefuseTiling(refusal.parameter, std::string(refusal.symbol) + " " + refusal.expected,
-                        std::to_string(refusal.found), soc_ == Soc::kNone ? "check the shape" : kAdviceSoc);
+                        std::to_string(refusal.found) + ", from shape " + ViewDimsText(tensors_[refusal.parameter]),
+                        soc_ == Soc::kNone ? "check the shape" : kAdviceSoc);
   }
 
   // All parameters against the exact expectation: presence, type, format, every dimension. Every mismatch gets a text.
@@ -233,15 +234,18 @@ class Checker {
       if (!tensors_.present[param]) continue;
       std::string expected, found;
       if (!CheckTensorMemory(param, tensors_[param], &expected, &found)) {
-        return Refuse(ACLNN_ERR_PARAM_INVALID, param, expected, found, "check strides, offset and data pointer");
+        return Refuse(ACLNN_ERR_PARAM_INVALID, param, expected, found, "check the arguments of aclCreateTensor, and that aclrtMalloc succeeded");
       }
     }
     return ACLNN_SUCCESS;
   }
 
  private:
-  static std::string InScenario(const Scenario& scenario) {
-    return std::string(" in the scenario '") + scenario.name + "'";
+  // The scenario follows from types, so a text about it says from which.
+  std::string InScenario(const Scenario& scenario) const {
+    return std::string(" in the scenario '") + scenario.name + "' (as tokenX is " + DtypeName(tensors_[kTokenX].dtype) +
+           ", weightUqQr " + DtypeName(tensors_[kWeightUqQr].dtype) + ", kvCacheRef " +
+           DtypeName(tensors_[kKvCache].dtype) + (scenario.is_offered ? ")" : "), for which V1 has no kernel in any case)");
   }
   aclnnStatus Refuse(aclnnStatus status, const char* parameter, const std::string& expected, const std::string& found,
                      const std::string& advice) const {

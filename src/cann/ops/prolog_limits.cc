@@ -9,7 +9,7 @@ namespace {
 // The legal values of one size: a list, or a range in steps.
 struct SizeRule {
   const char* symbol;
-  const char* parameter;
+  Param parameter;
   int64_t PrologDims::*size;
   std::vector<int64_t> values;
   int64_t least = 0;
@@ -20,15 +20,15 @@ struct SizeRule {
 // In the order in which the device looks at them.
 const std::vector<SizeRule>& DeviceRules() {
   static const std::vector<SizeRule> kRules = {
-      {"B", "tokenX", &PrologDims::B, {}, 0, 65536},
-      {"He", "tokenX", &PrologDims::He, {1024, 2048, 3072, 4096, 5120, 6144, 7168, 7680, 8192}},
-      {"N", "weightUk", &PrologDims::N, {1, 2, 4, 8, 16, 32, 64, 128}},
-      {"Hckv", "weightDkvKr", &PrologDims::Hckv, {512}},
-      {"Dr", "ropeCos", &PrologDims::Dr, {64}},
-      {"Nkv", "kvCacheRef", &PrologDims::Nkv, {1}},
-      {"BlockSize", "kvCacheRef", &PrologDims::BlockSize, {}, 16, 1024, 16},
-      {"Hcq", "weightDq", &PrologDims::Hcq, {1536}},
-      {"D", "weightUk", &PrologDims::D, {128}},
+      {"B", kTokenX, &PrologDims::B, {}, 0, 65536},
+      {"He", kTokenX, &PrologDims::He, {1024, 2048, 3072, 4096, 5120, 6144, 7168, 7680, 8192}},
+      {"N", kWeightUk, &PrologDims::N, {1, 2, 4, 8, 16, 32, 64, 128}},
+      {"Hckv", kWeightDkvKr, &PrologDims::Hckv, {512}},
+      {"Dr", kRopeCos, &PrologDims::Dr, {64}},
+      {"Nkv", kKvCache, &PrologDims::Nkv, {1}},
+      {"BlockSize", kKvCache, &PrologDims::BlockSize, {}, 16, 1024, 16},
+      {"Hcq", kWeightDq, &PrologDims::Hcq, {1536}},
+      {"D", kWeightUk, &PrologDims::D, {128}},
   };
   return kRules;
 }
@@ -37,14 +37,14 @@ constexpr int64_t kAny = INT64_MAX;
 
 const std::vector<SizeRule>& CpuRules() {
   static const std::vector<SizeRule> kRules = {
-      {"He", "tokenX", &PrologDims::He, {}, 1, kAny},
-      {"N", "weightUk", &PrologDims::N, {}, 1, kAny},
-      {"Hckv", "weightDkvKr", &PrologDims::Hckv, {}, 1, kAny},
-      {"Dr", "ropeCos", &PrologDims::Dr, {}, 2, kAny, 2},
-      {"Nkv", "kvCacheRef", &PrologDims::Nkv, {1}},
-      {"BlockSize", "kvCacheRef", &PrologDims::BlockSize, {}, 1, kAny},
-      {"Hcq", "weightDq", &PrologDims::Hcq, {}, 1, kAny},
-      {"D", "weightUk", &PrologDims::D, {}, 1, kAny},
+      {"He", kTokenX, &PrologDims::He, {}, 1, kAny},
+      {"N", kWeightUk, &PrologDims::N, {}, 1, kAny},
+      {"Hckv", kWeightDkvKr, &PrologDims::Hckv, {}, 1, kAny},
+      {"Dr", kRopeCos, &PrologDims::Dr, {}, 2, kAny, 2},
+      {"Nkv", kKvCache, &PrologDims::Nkv, {1}},
+      {"BlockSize", kKvCache, &PrologDims::BlockSize, {}, 1, kAny},
+      {"Hcq", kWeightDq, &PrologDims::Hcq, {}, 1, kAny},
+      {"D", kWeightUk, &PrologDims::D, {}, 1, kAny},
   };
   return kRules;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cann/ops/prolog_params.h"
 #include "cann/runtime/soc.h"
 
 namespace mlap::cann {
@@ -31,7 +32,7 @@ struct PrologDims {
 // A size that breaks a limit: "He", the tensor that gave it, what is legal, what was found.
 struct SizeRefusal {
   const char* symbol;
-  const char* parameter;
+  Param parameter;
   std::string expected;
   int64_t found;
 };
