@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <dnnl.hpp>
 #include <exception>
+#include <fstream>
 #include <memory>
 
 #include "bench_options.h"
@@ -129,6 +130,10 @@ int Main(int argc, char** argv) {
   BenchOptions options;
   int exit_code = 0;
   if (!ParseOptions(argc, argv, &options, &exit_code)) return exit_code;
+  // Better now than after 15 minutes.
+  if (!options.json.empty() && !std::ofstream(options.json, std::ios::app)) {
+    tools::Fail("--json: expected a file that can be written, found {}", options.json);
+  }
   const BenchReport report = Bench(options).Run();
   std::fputs(FormatReport(report).c_str(), stdout);
   if (!options.json.empty()) WriteJson(report, options.json);

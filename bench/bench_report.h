@@ -30,6 +30,10 @@ struct BenchReport {
   double seconds = 0.0;
 };
 
+// Whether the limits that bound this run reached, in the median, 80 % of their best. If not, something else ran on the
+// machine, or it changes its speed; efficiencies mean little then.
+bool IsSteady(const BenchReport& report);
+
 std::string FormatReport(const BenchReport& report);
 
 // Throws ToolError if the file cannot be written.

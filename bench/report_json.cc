@@ -100,6 +100,7 @@ void WriteJson(const BenchReport& report, const std::string& path) {
                          {"date", report.machine.date},
                          {"command", report.options.command},
                          {"seconds", report.seconds},
+                         {"steady", IsSteady(report)},
                          {"seconds_per_point", report.options.seconds_per_point},
                          {"machine", ToJson(report.machine, report)},
                          {"limits", std::move(limits)},

@@ -74,11 +74,28 @@ void WriteTargets(const std::vector<TargetResult>& targets, Out out) {
 
 }  // namespace
 
+bool IsSteady(const BenchReport& report) {
+  constexpr double kSteadyShare = 0.8;
+  double best_read = 0.0;
+  double best_bf16 = 0.0;
+  for (const MachineLimits::Rate& rate : report.limits) {
+    if (rate.key == "read") best_read = rate.best;
+    if (rate.key == report.isa_bf16_key) best_bf16 = rate.best;
+  }
+  return std::all_of(report.points.begin(), report.points.end(), [&](const PointResult& point) {
+    return point.rates.read >= kSteadyShare * best_read && point.rates.bf16 >= kSteadyShare * best_bf16;
+  });
+}
+
 std::string FormatReport(const BenchReport& report) {
   std::string text;
   const Out out = std::back_inserter(text);
   WriteMachine(report, out);
   WriteTable(report, out);
+  if (!IsSteady(report)) {
+    fmt::format_to(out,
+                   "UNSTEADY: some points' limits are below 80 % of the best ones; their efficiency means little.\n");
+  }
   WriteCosts(report.costs, out);
   WriteTargets(report.targets, out);
   fmt::format_to(out, "\n{:.0f} s: {}\n", report.seconds, report.options.command);

@@ -99,6 +99,7 @@ CallTimes CannCase::Run() {
                  fmt::format("{}: aclnnMlaProlog refuses it", case_.name));
   RequireSuccess(aclrtSynchronizeStream(session_->stream()), fmt::format("{}: aclnnMlaProlog failed", case_.name));
   times.second_step = SecondsSince(start);
+  has_run_ = true;
   return times;
 }
 

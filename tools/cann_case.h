@@ -27,6 +27,7 @@ class CannCase {
   // Calls the operator once and waits. The caches keep what earlier runs wrote. Throws ToolError with the operator's
   // status and text if it refuses or fails.
   CallTimes Run();
+  bool HasRun() const { return has_run_; }
 
   // Of the last run. There is no report of a call without tokens, which does nothing: `op` is null then.
   CaseOutputs Outputs() const;
@@ -44,6 +45,7 @@ class CannCase {
 
   CannSession* session_;
   const PrologCase& case_;
+  bool has_run_ = false;
   std::map<std::string, DeviceTensor, std::less<>> tensors_;
 };
 

@@ -26,6 +26,14 @@ std::string_view StatusName(int status) {
   }
 }
 
+// The library's texts begin with the function's name, which `action` has said already.
+std::string_view WithoutFunction(std::string_view text, std::string_view action) {
+  const size_t colon = text.find(": ");
+  const bool is_said = text.starts_with("acl") && colon != std::string_view::npos &&
+                       action.find(text.substr(0, colon)) != std::string_view::npos;
+  return is_said ? text.substr(colon + 2) : text;
+}
+
 }  // namespace
 
 void RequireSuccess(int status, std::string_view action) {
@@ -34,8 +42,14 @@ void RequireSuccess(int status, std::string_view action) {
   std::string text = texts != nullptr ? texts : "the library left no text";
   while (!text.empty() && text.back() == '\n') text.pop_back();
   // Several failures stand on lines of their own; this is one message.
-  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) text.replace(at, 1, "; ");
-  Fail("{}: status {}{}: {}", action, status, StatusName(status), text);
+  std::string joined;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    joined += joined.empty() ? "" : "; ";
+    joined += WithoutFunction(std::string_view(text).substr(begin, end - begin), action);
+    begin = end + 1;
+  }
+  Fail("{}: status {}{}: {}", action, status, StatusName(status), joined);
 }
 
 CannSession::CannSession(int32_t device_id) : device_id_(device_id) {
@@ -60,7 +74,7 @@ std::string_view CannSession::SocName() {
   const char* name = aclrtGetSocName();
   if (name == nullptr) {
     const char* text = aclGetRecentErrMsg();
-    Fail("{}", text != nullptr ? text : "MLAP_SOC has a wrong value");
+    Fail("{}", text != nullptr ? WithoutFunction(text, "aclrtGetSocName") : "MLAP_SOC has a wrong value");
   }
   return name;
 }

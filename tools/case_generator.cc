@@ -15,6 +15,7 @@
 #include "parallel_for.h"
 #include "progress_line.h"
 #include "rope_table.h"
+#include "text_format.h"
 #include "tool_error.h"
 
 namespace mlap::tools {
@@ -212,8 +213,8 @@ PrologCase GenerateCase(const CaseRecipe& recipe) {
   const double slots = static_cast<double>(shape.block_num) * static_cast<double>(shape.block_size);
   RequireMemory(InputBytes(shape) + 8.0 * slots, "the case");
   if (slots < static_cast<double>(shape.Tokens())) {
-    Fail("--blocks: expected room for {} tokens, found {} pages of {} slots", shape.Tokens(), shape.block_num,
-         shape.block_size);
+    Fail("--blocks: expected room for {}, found {} of {}", Counted(shape.Tokens(), "token"),
+         Counted(shape.block_num, "page"), Counted(shape.block_size, "slot"));
   }
   PrologCase out = Generator(recipe).Generate();
   out.name = fmt::format("generated case (seed {})", recipe.seed);

@@ -72,7 +72,7 @@ class CaseLoader {
     if (stated_name.starts_with("full_int8") || file_.Tensor("token_x").dtype == Dtype::kI8) {
       Fail(
           "{}: scenario '{}': aclnnMlaProlog does not offer int8 token_x (only the operator's later versions do); it "
-          "runs non_quant, partial and partial_kv_per_channel",
+          "runs non-quant, partial and partial-kv-int8",
           name(), stated_name.empty() ? "full_int8" : OneLine(stated_name));
     }
     CaseShape& shape = case_.shape;
@@ -136,8 +136,10 @@ class CaseLoader {
       const int64_t c0 = FractalColumns(shape.CacheDtype());
       for (const auto& [tensor, width] : {std::pair{"kv_cache", d.kv_rank}, std::pair{"kr_cache", d.rope}}) {
         if (width % c0 == 0) continue;
-        Fail("{}: tensor '{}': expected rows of a multiple of {} elements in cache mode PA_NZ, found {}", name(),
-             tensor, c0, width);
+        Fail(
+            "{}: tensor '{}': expected rows of a multiple of {} elements in cache mode PA_NZ, found {}; PA_BSND takes "
+            "any",
+            name(), tensor, c0, width);
       }
     }
   }
@@ -175,7 +177,7 @@ class CaseLoader {
     for (const auto& [tensor, view] : file_.tensors()) {
       if (tensor.starts_with(kExpectedPrefix) || case_.inputs.contains(tensor)) continue;
       Fail("{}: tensor '{}': expected only tensors of scenario {}, found one that is none of them", name(),
-           OneLine(tensor), ScenarioName(case_.shape.scenario));
+           OneLine(tensor), ScenarioLabel(case_.shape.scenario));
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "model_table.h"
 #include "safetensors_error.h"
@@ -12,10 +13,13 @@ namespace {
 
 constexpr int64_t kMaxBlocks = int64_t{1} << 31;
 
+// Also as the metadata of case files spell it, and with '-' for '_' or the other way round.
 Scenario ScenarioFromOption(const std::string& name) {
-  if (name == "non-quant") return Scenario::kNonQuant;
-  if (name == "partial") return Scenario::kPartial;
-  if (name == "partial-kv-int8") return Scenario::kPartialKvInt8;
+  std::string dashed = name;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  if (dashed == "non-quant") return Scenario::kNonQuant;
+  if (dashed == "partial") return Scenario::kPartial;
+  if (dashed == "partial-kv-int8" || dashed == "partial-kv-per-channel") return Scenario::kPartialKvInt8;
   Fail("--scenario: expected non-quant, partial or partial-kv-int8, found '{}'", OneLine(name));
 }
 
@@ -69,17 +73,17 @@ CaseRecipe MakeRecipe(const CaseOptions& options) {
   shape.cache_mode = CacheModeFromOption(options.cache_mode);
   shape.has_smooth_scales = options.smooth;
   if (options.smooth && !shape.HasInt8Weight()) {
-    Fail("--smooth: expected with --scenario partial or partial-kv-int8, found with {}", options.scenario);
+    Fail("--smooth: expected with --scenario partial or partial-kv-int8, found with {}", ScenarioLabel(shape.scenario));
   }
   shape.lead = Lead(options);
   shape.block_size = options.block_size;
   shape.block_num = Blocks(options.blocks, shape.Tokens(), options.block_size);
   if (shape.cache_mode == CacheMode::kPaNz) {
     const int64_t c0 = FractalColumns(shape.CacheDtype());
-    for (const int64_t width : {shape.dims.kv_rank, shape.dims.rope}) {
-      if (width % c0 != 0) {
-        Fail("--cache-mode PA_NZ: expected --kv-rank and --rope to be multiples of {}, found {}", c0, width);
-      }
+    for (const auto& [option, width] : {std::pair{"--kv-rank", shape.dims.kv_rank}, {"--rope", shape.dims.rope}}) {
+      if (width % c0 == 0) continue;
+      Fail("{}: expected a multiple of {} with --cache-mode PA_NZ, found {}; --cache-mode PA_BSND takes any width",
+           option, c0, width);
     }
   }
   recipe.epsilon = options.epsilon >= 0.0 ? options.epsilon : model.epsilon;

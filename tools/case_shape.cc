@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "safetensors_error.h"
+#include "text_format.h"
 
 namespace mlap::tools {
 namespace {
@@ -29,6 +29,18 @@ std::string_view ScenarioName(Scenario scenario) {
   return "";
 }
 
+std::string_view ScenarioLabel(Scenario scenario) {
+  switch (scenario) {
+    case Scenario::kNonQuant:
+      return "non-quant";
+    case Scenario::kPartial:
+      return "partial";
+    case Scenario::kPartialKvInt8:
+      return "partial-kv-int8";
+  }
+  return "";
+}
+
 std::string_view CacheModeName(CacheMode mode) { return mode == CacheMode::kPaBsnd ? "PA_BSND" : "PA_NZ"; }
 
 int64_t CaseShape::Tokens() const {
@@ -41,10 +53,10 @@ std::string DescribeShape(const CaseShape& shape) {
   const LayerDims& d = shape.dims;
   const std::string lead = shape.lead.size() == 2 ? fmt::format("B = {}, S = {}", shape.lead[0], shape.lead[1])
                                                   : fmt::format("T = {}", shape.Tokens());
-  return fmt::format("{}{}, {}, {}, He {}, Hcq {}, N {}, D {}, Dr {}, Hckv {}, {} pages of {}",
-                     ScenarioName(shape.scenario), shape.has_smooth_scales ? " with smooth scales" : "",
-                     CacheModeName(shape.cache_mode), lead, d.hidden, d.q_rank, d.heads, d.nope, d.rope, d.kv_rank,
-                     shape.block_num, shape.block_size);
+  return fmt::format("{}{}, {}, {}, He {}, Hcq {}, N {}, D {}, Dr {}, Hckv {}, {} of {}", ScenarioLabel(shape.scenario),
+                     shape.has_smooth_scales ? " with smooth scales" : "", CacheModeName(shape.cache_mode), lead,
+                     d.hidden, d.q_rank, d.heads, d.nope, d.rope, d.kv_rank, Counted(shape.block_num, "page"),
+                     shape.block_size);
 }
 
 std::vector<TensorSpec> InputSpecs(const CaseShape& shape) {

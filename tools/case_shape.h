@@ -24,6 +24,9 @@ enum class CacheMode { kPaBsnd, kPaNz };
 std::string_view ScenarioName(Scenario scenario);
 std::string_view CacheModeName(CacheMode mode);
 
+// As options and messages spell it.
+std::string_view ScenarioLabel(Scenario scenario);
+
 struct LayerDims {
   int64_t hidden = 0;   // He
   int64_t q_rank = 0;   // Hcq
@@ -51,7 +54,7 @@ struct CaseShape {
   Dtype CacheDtype() const { return HasInt8Cache() ? Dtype::kI8 : Dtype::kBF16; }
 };
 
-// One line: "non_quant, PA_BSND, T = 5, He 96, ...".
+// One line: "non-quant, PA_BSND, T = 5, He 96, ...".
 std::string DescribeShape(const CaseShape& shape);
 
 // Which argument of the operator a tensor is.

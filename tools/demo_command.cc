@@ -11,9 +11,11 @@
 #include "case_options.h"
 #include "commands.h"
 #include "memory_budget.h"
+#include "option_parsing.h"
 #include "output_check.h"
 #include "reference_case.h"
 #include "run_summary.h"
+#include "text_format.h"
 
 namespace mlap::tools {
 namespace {
@@ -61,8 +63,9 @@ int Demo(const DemoOptions& options) {
   recipe.heads = options.heads;
   recipe.tokens = options.sequences;
   CannSession session(0);
-  fmt::print("mlaprolog {} on {}\none layer of {}, decoding one token of each of {} sequences\n", mlap_version_string(),
-             mlap_cpu_name(), options.model, options.sequences);
+  fmt::print("mlaprolog {} on {}\none layer of {}, decoding one token of {}{}\n", mlap_version_string(),
+             mlap_cpu_name(), options.model, options.sequences == 1 ? "" : "each of ",
+             Counted(options.sequences, "sequence"));
   bool is_accepted = ShowScenario(&session, recipe, "bf16 weights and caches");
   recipe.scenario = "partial";
   recipe.smooth = true;
@@ -84,12 +87,8 @@ void AddDemoCommand(CLI::App* app, CommandAction* action) {
   verb->footer(kFooter);
   verb->add_option("--model", options->model, "One of those 'mlaprolog new-case --model list' shows")
       ->capture_default_str();
-  verb->add_option("--heads", options->heads, "Heads, instead of the model's (128)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("NUMBER");
-  verb->add_option("--sequences", options->sequences, "Sequences that decode one token each")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
-      ->type_name("NUMBER")
+  AddWholeNumber(verb, "--heads", &options->heads, 1, int64_t{1} << 20, "Heads, instead of the model's (128)");
+  AddWholeNumber(verb, "--sequences", &options->sequences, 1, int64_t{1} << 24, "Sequences that decode one token each")
       ->capture_default_str();
   verb->callback([options, action] { *action = [options] { return Demo(*options); }; });
 }

@@ -6,11 +6,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "cann_session.h"
 #include "commands.h"
+#include "option_parsing.h"
 #include "safetensors_error.h"
+#include "text_format.h"
 #include "tool_error.h"
 
 namespace mlap::tools {
@@ -30,6 +33,12 @@ constexpr EnvironmentVariable kVariables[] = {
     {"MLAP_REQUIRE_ISA", "tests only: instruction sets whose absence is a failure, not a skip"},
     {"MLAP_FUZZ_ITERATIONS", "tests only: how many random descriptors the fuzz tests try"},
 };
+
+// For what a variable with a wrong value decides; the variable is complained about at the end.
+constexpr const char* kInvalid = "(invalid, see below)";
+
+// What aclrtGetSocName reports for MLAP_SOC=none.
+constexpr std::string_view kSocOfNone = "mlaprolog-cpu";
 
 struct Isa {
   std::string name;
@@ -58,7 +67,7 @@ struct Kernel {
 struct Choice {
   std::string isa;
   std::vector<Kernel> kernels;
-  int num_threads = 0;
+  int num_threads = 0;  // 0, and empty texts: invalid
   std::string soc;
   std::vector<std::string> errors;
 };
@@ -76,7 +85,10 @@ Choice Chosen() {
   } else {
     choice.errors.emplace_back(mlap_last_error());
   }
-  if (mlap_num_threads(&choice.num_threads) != MLAP_OK) choice.errors.emplace_back(mlap_last_error());
+  if (mlap_num_threads(&choice.num_threads) != MLAP_OK) {
+    choice.num_threads = 0;
+    choice.errors.emplace_back(mlap_last_error());
+  }
   try {
     choice.soc = CannSession::SocName();
   } catch (const ToolError& error) {
@@ -90,9 +102,12 @@ void PrintJson(const Choice& choice) {
   out["version"] = mlap_version_string();
   out["cpu"] = mlap_cpu_name();
   out["cpus"] = std::thread::hardware_concurrency();
-  out["threads"] = choice.num_threads;
-  out["soc"] = choice.soc;
-  out["isa"] = choice.isa;
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
+  out["threads"] = choice.num_threads == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(choice.num_threads);
+  out["soc"] = or_null(choice.soc);
+  out["isa"] = or_null(choice.isa);
   out["isas"] = nlohmann::ordered_json::array();
   for (const Isa& isa : Isas()) {
     out["isas"].push_back(
@@ -112,8 +127,15 @@ void PrintJson(const Choice& choice) {
 }
 
 void PrintText(const Choice& choice) {
-  fmt::print("mlaprolog {}\nCPU       {}\nthreads   {} of {} CPUs\nlimits    {}\n\n", mlap_version_string(),
-             mlap_cpu_name(), choice.num_threads, std::thread::hardware_concurrency(), choice.soc);
+  const std::string threads =
+      choice.num_threads == 0
+          ? kInvalid
+          : fmt::format("{} of {}", choice.num_threads, Counted(std::thread::hardware_concurrency(), "CPU"));
+  const std::string limits = choice.soc.empty()         ? kInvalid
+                             : choice.soc == kSocOfNone ? "none: any size the CPU operator can compute"
+                                                        : choice.soc;
+  fmt::print("mlaprolog {}\nCPU       {}\nthreads   {}\nlimits    {}\n\n", mlap_version_string(), mlap_cpu_name(),
+             threads, limits);
   fmt::print("instruction sets, in ascending order\n");
   for (const Isa& isa : Isas()) {
     const std::string state = !isa.is_built            ? "not built"
@@ -123,6 +145,7 @@ void PrintText(const Choice& choice) {
     fmt::print("  {:<20} {}\n", isa.name, state);
   }
   fmt::print("\nkernels\n");
+  if (choice.isa.empty()) fmt::print("  {}\n", kInvalid);
   for (const Kernel& kernel : choice.kernels) fmt::print("  {:<20} {}\n", kernel.op, kernel.name);
   fmt::print("\nenvironment\n");
   for (const EnvironmentVariable& variable : kVariables) {
@@ -151,7 +174,7 @@ void AddInfoCommand(CLI::App* app, CommandAction* action) {
   CLI::App* verb =
       app->add_subcommand("info", "Show the CPU, the kernels chosen for it, and the environment variables");
   verb->footer("Examples:\n  mlaprolog info\n  MLAP_MAX_ISA=scalar mlaprolog info --json");
-  verb->add_flag("--json", *as_json, "As JSON");
+  AddFlag(verb, "--json", as_json.get(), "As JSON");
   verb->callback([as_json, action] { *action = [as_json] { return Info(*as_json); }; });
 }
 

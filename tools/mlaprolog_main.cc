@@ -8,6 +8,7 @@
 #include <string>
 
 #include "commands.h"
+#include "option_parsing.h"
 #include "safetensors_error.h"
 
 namespace mlap::tools {
@@ -47,10 +48,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& request) {
     return app.exit(request);  // --help, --version
   } catch (const CLI::ParseError& error) {
-    if (argc < 2) {
-      return Complain("expected a verb: demo, run, new-case or info (--help explains them)");
-    }
-    return Complain(std::string(error.what()) + " (--help explains the options)");
+    return Complain(DescribeParseError(app, error) + " (see --help)");
   }
   const int code = action();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -1,6 +1,7 @@
 // `mlaprolog new-case`
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <string>
@@ -11,8 +12,10 @@
 #include "commands.h"
 #include "memory_budget.h"
 #include "model_table.h"
+#include "option_parsing.h"
+#include "output_path.h"
 #include "prolog_case.h"
-#include "tool_error.h"
+#include "text_format.h"
 
 namespace mlap::tools {
 namespace {
@@ -29,6 +32,7 @@ Examples:
 
 struct NewCaseOptions {
   std::string path;
+  bool force = false;
   CaseOptions recipe;
 };
 
@@ -50,30 +54,34 @@ int ListModels() {
   return kExitDone;
 }
 
+// A case is written for other devices too; who runs it next is told.
+void HintIfRefused(const CaseShape& shape) {
+  std::string why_not;
+  if (IsShapeAccepted(shape, &why_not)) return;
+  std::fflush(stdout);
+  if (why_not.find("MLAP_SOC=none") != std::string::npos) {
+    fmt::print(stderr, "mlaprolog: {} refuses this case; run it with MLAP_SOC=none\n", CannSession::SocName());
+  } else {
+    fmt::print(stderr, "mlaprolog: the operator refuses this case: {}\n", why_not);
+  }
+}
+
 int NewCase(const NewCaseOptions& options) {
   if (options.recipe.model == "list") return ListModels();
-  if (options.path.empty()) Fail("OUT: expected the name of the file to write, found none");
   const CaseRecipe recipe = MakeRecipe(options.recipe);
+  if (!options.force) RequireNewFile("OUT", options.path, "--force replaces it");
+  RequireWritable("OUT", options.path);
   PrologCase prolog_case = GenerateCase(recipe);
   prolog_case.metadata["model"] = options.recipe.model;
   SaveTensors(options.path, prolog_case.inputs, prolog_case.metadata);
-  fmt::print("{}\n  case     {}\n  size     {:.1f} MB\n", options.path, DescribeShape(recipe.shape),
-             InputBytes(recipe.shape) * 1e-6);
+  fmt::print("{}\n  case     {}\n  size     {}\n", options.path, DescribeShape(recipe.shape),
+             FormatBytes(InputBytes(recipe.shape)));
+  HintIfRefused(recipe.shape);
   return kExitDone;
 }
 
 void AddSize(CLI::App* verb, const char* flag, int64_t* value, int64_t max, const char* text) {
-  verb->add_option(flag, *value, text)->check(CLI::Range(int64_t{1}, max))->type_name("NUMBER");
-}
-
-// CLI::Range takes a NaN for a number in range.
-void AddNumber(CLI::App* verb, const char* flag, double* value, double min, double max, const char* text) {
-  const auto check = [min, max](const std::string& given) -> std::string {
-    double number = 0.0;
-    if (CLI::detail::lexical_cast(given, number) && number >= min && number <= max) return "";
-    return fmt::format("expected a number from {:g} to {:g}, found '{}'", min, max, given);
-  };
-  verb->add_option(flag, *value, text)->check(check)->type_name("NUMBER");
+  AddWholeNumber(verb, flag, value, 1, max, text);
 }
 
 }  // namespace
@@ -85,10 +93,14 @@ void AddNewCaseCommand(CLI::App* app, CommandAction* action) {
   CaseOptions& recipe = options->recipe;
   CLI::App* verb = app->add_subcommand("new-case", "Write a case with a model's sizes and random contents");
   verb->footer(kFooter);
-  verb->add_option("OUT", options->path, "The .safetensors file to write");
-  verb->add_option("--model", recipe.model, "The model whose sizes to take; 'list' shows them")->capture_default_str();
+  CLI::Option* out = verb->add_option("OUT", options->path, "The .safetensors file to write; none for --model list");
+  out->type_name("FILE")->required();
+  AddFlag(verb, "--force", &options->force, "Replace OUT if it exists");
+  verb->add_option("--model", recipe.model, "The model whose sizes to take; 'list' shows them")
+      ->each([out](const std::string& name) { out->required(name != "list"); })
+      ->capture_default_str();
   verb->add_option("--scenario", recipe.scenario, "non-quant, partial or partial-kv-int8")->capture_default_str();
-  verb->add_flag("--smooth", recipe.smooth, "With smooth scales for the query latent");
+  AddFlag(verb, "--smooth", &recipe.smooth, "With smooth scales for the query latent");
   verb->add_option("--cache-mode", recipe.cache_mode, "PA_BSND or PA_NZ")->capture_default_str();
   AddSize(verb, "--tokens", &recipe.tokens, kMaxTokens, "T: tokens of a (T) case; 8 if nothing is said");
   AddSize(verb, "--batch", &recipe.batch, kMaxDim, "B: sequences of a (B, S) case");
@@ -104,9 +116,8 @@ void AddNewCaseCommand(CLI::App* app, CommandAction* action) {
   AddNumber(verb, "--epsilon", &recipe.epsilon, 0.0, 1e6, "Of both norms, instead of the model's");
   AddNumber(verb, "--rope-theta", &recipe.rope_theta, 1.5, 1e12, "Instead of the model's");
   AddNumber(verb, "--yarn-factor", &recipe.yarn_factor, 1.0, 1e6, "Instead of the model's; 1 is plain RoPE");
-  verb->add_option("--seed", recipe.seed, "Another number gives other contents")
-      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
-      ->type_name("NUMBER")
+  AddWholeNumber(verb, "--seed", &recipe.seed, 0, std::numeric_limits<int64_t>::max(),
+                 "Another number gives other contents")
       ->capture_default_str();
   verb->callback([options, action] { *action = [options] { return NewCase(*options); }; });
 }

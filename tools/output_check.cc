@@ -167,11 +167,13 @@ bool AllAccepted(const std::vector<OutputCheck>& checks) {
 
 std::string FormatChecks(const std::vector<OutputCheck>& checks) {
   std::string text =
-      fmt::format("  {:<12}{:>10}  {:>12}{:>14}  {}\n", "output", "elements", "relative", "worst / row", "verdict");
+      fmt::format("  {:<12}{:>10}  {:>12}{:>14}  {}\n", "output", "elements", "relative", "max / row rms", "verdict");
   for (const OutputCheck& check : checks) {
     if (check.is_int8) {
-      text += fmt::format("  {:<12}{:>10}  {:>10} off by {:>2} at most  {}\n", check.name, check.num_elements,
-                          check.num_different, check.max_difference, Verdict(check));
+      const std::string differences =
+          check.num_different == 0 ? "none differs"
+                                   : fmt::format("{} off by {} at most", check.num_different, check.max_difference);
+      text += fmt::format("  {:<12}{:>10}  {:>26}  {}\n", check.name, check.num_elements, differences, Verdict(check));
     } else {
       text += fmt::format("  {:<12}{:>10}  {:>12.2e}{:>14.2e}  {}\n", check.name, check.num_elements,
                           check.relative_norm, check.worst, Verdict(check));

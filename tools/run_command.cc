@@ -9,7 +9,9 @@
 #include "cann_case.h"
 #include "commands.h"
 #include "memory_budget.h"
+#include "option_parsing.h"
 #include "output_check.h"
+#include "output_path.h"
 #include "prolog_case.h"
 #include "reference_case.h"
 #include "run_summary.h"
@@ -25,7 +27,7 @@ expected.query, expected.query_rope, expected.kv_cache and expected.kr_cache, wh
 
 The operator accepts what the device named by MLAP_SOC accepts; MLAP_SOC=none lifts the limits.
 
-Accepted errors, as relative Frobenius norm and largest difference by the root mean square of its row:
+Accepted errors, as relative Frobenius norm and max, the largest difference over the root mean square (rms) of its row:
   query, query_rope    2e-3, 2^-5
   bf16 caches          1e-3, 2^-5
   int8 caches          1 in at most 0.5 % of the elements
@@ -61,6 +63,10 @@ bool PrintChecks(const PrologCase& prolog_case, const CaseOutputs& outputs, cons
 }
 
 int Run(const RunOptions& options) {
+  if (!options.output_path.empty()) {
+    RequireOtherFile("--output", options.output_path, options.case_path);
+    RequireWritable("--output", options.output_path);
+  }
   const PrologCase prolog_case = LoadCase(options.case_path);
   RequireMemory(RunBytes(prolog_case.shape, options.check), prolog_case.name);
   fmt::print("{}\n  case     {}\n", prolog_case.name, DescribeShape(prolog_case.shape));
@@ -90,15 +96,14 @@ void AddRunCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = app->add_subcommand("run", "Run a case through aclnnMlaProlog");
   verb->footer(kFooter);
-  verb->add_option("CASE", options->case_path, "The case, a .safetensors file")->required();
+  verb->add_option("CASE", options->case_path, "The case, a .safetensors file")->type_name("FILE")->required();
   verb->add_option("-o,--output", options->output_path, "Write query, query_rope, kv_cache and kr_cache to this file")
       ->type_name("FILE");
-  verb->add_flag("--check", options->check, "Compare the results with the reference; exit 1 beyond the accepted error");
-  verb->add_option("--device-id", options->device_id, "The device; there is one, number 0")
-      ->check(CLI::Range(0, 1023))
+  AddFlag(verb, "--check", &options->check, "Compare the results with the reference; exit 1 beyond the accepted error");
+  AddWholeNumber(verb, "--device-id", &options->device_id, 0, 0, "The device; there is one, number 0")
       ->capture_default_str();
-  verb->add_option("--repeat", options->num_runs, "Run so many times, report the median")
-      ->check(CLI::Range(1, 1000000))
+  AddWholeNumber(verb, "--repeat", &options->num_runs, 1, 1000000,
+                 "Run so many times, report the median; the first run also touches memory and starts threads")
       ->capture_default_str();
   verb->callback([options, action] { *action = [options] { return Run(*options); }; });
 }

@@ -8,11 +8,21 @@
 
 #include "cann_session.h"
 #include "progress_line.h"
+#include "text_format.h"
 
 namespace mlap::tools {
+namespace {
+
+std::string HowManyRuns(const RunSummary& summary) {
+  if (summary.is_first_run) return "first run: it also touches memory and starts threads; --repeat 20 tells more";
+  return summary.num_runs == 1 ? "one run" : fmt::format("medians of {} runs", summary.num_runs);
+}
+
+}  // namespace
 
 RunSummary RunRepeatedly(CannCase* device_case, int num_runs, double max_seconds) {
   using Clock = std::chrono::steady_clock;
+  const bool is_first = !device_case->HasRun();
   const Clock::time_point start = Clock::now();
   std::vector<std::pair<double, mlap_cann_report>> second_steps;
   std::vector<double> first_steps;
@@ -28,35 +38,32 @@ RunSummary RunRepeatedly(CannCase* device_case, int num_runs, double max_seconds
   std::nth_element(first_steps.begin(), first_steps.begin() + middle, first_steps.end());
   std::nth_element(second_steps.begin(), second_steps.begin() + middle, second_steps.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  return {static_cast<int>(first_steps.size()), first_steps[static_cast<size_t>(middle)],
+  const auto count = static_cast<int>(first_steps.size());
+  return {count, is_first && count == 1, first_steps[static_cast<size_t>(middle)],
           second_steps[static_cast<size_t>(middle)].first, second_steps[static_cast<size_t>(middle)].second};
-}
-
-std::string FormatSeconds(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
-  if (seconds < 1.0) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
 }
 
 std::string FormatSummary(const RunSummary& summary) {
   const mlap_cann_report& report = summary.report;
   if (report.op == nullptr) return "  ran      nothing: there are no tokens\n";
-  std::string text = fmt::format("  ran      {} as {}, {} threads, {}, up-projection {}\n", report.op,
-                                 CannSession::SocName(), report.num_threads, report.isa, report.gemm_kernel);
+  const char* const first = summary.is_first_run ? " (first run)" : "";
+  std::string text = fmt::format("  ran      {} as {}, {}, {}, up-projection {}\n", report.op, CannSession::SocName(),
+                                 Counted(report.num_threads, "thread"), report.isa, report.gemm_kernel);
   text += fmt::format("  steps    first {}, second {} ({})\n", FormatSeconds(summary.first_step),
-                      FormatSeconds(summary.second_step),
-                      summary.num_runs == 1 ? "one run" : fmt::format("medians of {} runs", summary.num_runs));
+                      FormatSeconds(summary.second_step), HowManyRuns(summary));
   if (report.num_stages > 0) {
     text += "  stages  ";
+    double sum = 0.0;
     for (int i = 0; i < report.num_stages && i < MLAP_CANN_MAX_STAGES; ++i) {
       text += fmt::format("{} {} {}", i == 0 ? "" : ",", report.stage_names[i], FormatSeconds(report.stage_seconds[i]));
+      sum += report.stage_seconds[i];
     }
-    text += '\n';
+    text += fmt::format("; sum {}\n", FormatSeconds(sum));
   }
   if (summary.second_step > 0.0) {
-    text += fmt::format("  rates    {:.1f} GB/s ({:.1f} MB of weights), {:.1f} GFLOP/s ({:.3g} GFLOP)\n",
-                        report.weight_bytes / summary.second_step * 1e-9, report.weight_bytes * 1e-6,
-                        report.flops / summary.second_step * 1e-9, report.flops * 1e-9);
+    text += fmt::format("  rates    {:.1f} GB/s ({} of weights), {:.1f} GFLOP/s ({:.3g} GFLOP){}\n",
+                        report.weight_bytes / summary.second_step * 1e-9, FormatBytes(report.weight_bytes),
+                        report.flops / summary.second_step * 1e-9, report.flops * 1e-9, first);
   }
   return text;
 }

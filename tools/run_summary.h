@@ -12,8 +12,9 @@ namespace mlap::tools {
 // `runs` calls of the operator, and the report of the one with the median time of the second step.
 struct RunSummary {
   int num_runs = 0;
-  double first_step = 0.0;   // median, in seconds
-  double second_step = 0.0;  // median, in seconds
+  bool is_first_run = false;  // one run only, and none before it: slower than later ones
+  double first_step = 0.0;    // median, in seconds
+  double second_step = 0.0;   // median, in seconds
   mlap_cann_report report = {};
 };
 
@@ -22,9 +23,6 @@ RunSummary RunRepeatedly(CannCase* device_case, int num_runs, double max_seconds
 
 // Several lines: the device and kernels, the times in total and by stage, the rates. Indented by two.
 std::string FormatSummary(const RunSummary& summary);
-
-// "12.3 us", "4.56 ms"
-std::string FormatSeconds(double seconds);
 
 }  // namespace mlap::tools
 

@@ -1,53 +1,17 @@
 """The command line from outside: files in, files, text and exit codes out. MLAPROLOG names the program."""
 import json
-import os
 import pathlib
 import struct
 import subprocess
-import tempfile
 import unittest
 
 import safetensors_bytes
+from command_line import PROGRAM, CommandLineTest
 from safetensors_bytes import Tensor
 
-PROGRAM = os.environ["MLAPROLOG"]
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "cases"
 SCENARIOS = ("non-quant", "partial", "partial-kv-int8")
 CACHE_MODES = ("PA_BSND", "PA_NZ")
-
-
-class CommandLineTest(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
-
-    def path(self, name: str) -> pathlib.Path:
-        return self.directory / name
-
-    def call(self, *args, expect=0, soc="none", **environment):
-        """Runs the program and checks its exit code. Without limits of a device unless `soc` says otherwise."""
-        env = {key: value for key, value in os.environ.items() if not key.startswith("MLAP_")}
-        env.update(environment)
-        if soc is not None:
-            env["MLAP_SOC"] = soc
-        done = subprocess.run([PROGRAM, *map(str, args)], env=env, capture_output=True, text=True, timeout=300)
-        self.assertEqual(done.returncode, expect, f"{args}\n{done.stdout}\n{done.stderr}")
-        return done
-
-    def refuse(self, *args, words=(), **environment):
-        """Runs the program, which must exit with 2 and one line that contains `words`."""
-        done = self.call(*args, expect=2, **environment)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        self.assertTrue(done.stderr.startswith("mlaprolog: "), done.stderr)
-        self.assertLess(len(done.stderr), 1000, done.stderr)
-        for word in words:
-            self.assertIn(word, done.stderr)
-        return done.stderr
-
-    def new_case(self, name: str, *args, **environment) -> pathlib.Path:
-        self.call("new-case", self.path(name), "--model", "tiny", "--block-size", "16", *args, **environment)
-        return self.path(name)
 
 
 class NewCase(CommandLineTest):
@@ -103,6 +67,29 @@ class NewCase(CommandLineTest):
                       "openpangu-ultra", "youtu-llm", "mistral-large-3"):
             self.assertIn("accepts it", rows[model])
         self.assertIn("refuses it", rows["minicpm3"])
+
+    def test_every_spelling_of_a_scenario(self):
+        for label, metadata, spellings in (
+                ("non-quant", "non_quant", ("non-quant", "non_quant")), ("partial", "partial", ("partial",)),
+                ("partial-kv-int8", "partial_kv_per_channel",
+                 ("partial-kv-int8", "partial_kv_int8", "partial-kv-per-channel", "partial_kv_per_channel"))):
+            for spelling in spellings:
+                with self.subTest(spelling):
+                    args = ("new-case", self.path("a"), "--force", "--model", "tiny", "--scenario", spelling)
+                    self.assertIn(f"  case     {label}, PA_BSND", self.call(*args).stdout)
+                    self.assertEqual(safetensors_bytes.read(self.path("a"))[1]["scenario"], metadata)
+
+    def test_what_the_device_refuses_is_said(self):
+        def errors(*args, soc=None):
+            return self.call("new-case", self.path("a"), "--force", "--tokens", "1", *args, soc=soc).stderr
+        tiny = ("--model", "tiny")
+        hint = "mlaprolog: {} refuses this case; run it with MLAP_SOC=none\n"
+        self.assertEqual(errors(*tiny), hint.format("Ascend910B3"))
+        self.assertEqual(errors(*tiny, soc="none"), "")
+        youtu = ("--model", "youtu-llm", "--hidden", "1024")
+        self.assertEqual(errors(*youtu, "--heads", "17"), hint.format("Ascend910B3"))
+        self.assertEqual(errors(*youtu, "--heads", "1"), "")
+        self.assertIn("mlaprolog: the operator refuses this case: ", errors(*youtu, "--heads", "1", soc="ascend950"))
 
 
 class Run(CommandLineTest):
@@ -186,6 +173,27 @@ def unpack(tensor: Tensor, k: int, n: int) -> Tensor:
     return Tensor(tensor.dtype, (k, n), bytes(out))
 
 
+class Summary(CommandLineTest):
+    def test_a_single_run_is_a_first_run(self):
+        path = self.new_case("a", "--tokens", "1", "--blocks", "1")
+        text = self.call("run", path, "--check", MLAP_NUM_THREADS="1").stdout
+        self.assertRegex(text, r"  steps .*\(first run\b.*\n  stages .*; sum [0-9.]+ [mu]?s\n")
+        self.assertRegex(text, r"  rates .* \(first run\)\n")
+        self.assertIn(" 1 thread,", text)
+        self.assertIn(", 1 page of 16\n", text)
+        self.assertIn("max / row rms", text)
+        text = self.call("run", path, "--repeat", "3").stdout
+        self.assertIn("(medians of 3 runs)", text)
+        self.assertNotIn("first run", text)
+
+    def test_small_numbers(self):
+        args = ("new-case", self.path("a"), "--model", "tiny", "--scenario", "partial-kv-int8", "--tokens", "1")
+        self.assertRegex(self.call(*args).stdout, r"  size     [1-9][0-9.]* kB\n")
+        text = self.call("run", self.path("a"), "--check").stdout
+        self.assertNotIn("0.0 MB", text)
+        self.assertRegex(text, r"kv_cache +64 +(none differs|1 off by 1 at most)  ok\n")
+
+
 class Golden(CommandLineTest):
     def test_cases_of_this_operator(self):
         paths = [path for path in sorted(GOLDEN.glob("*.safetensors")) if not path.name.startswith("full_")]
@@ -219,99 +227,6 @@ class Golden(CommandLineTest):
                 self.assertIn("BEYOND", self.call("run", path, expect=1).stdout)
 
 
-class Refusals(CommandLineTest):
-    def setUp(self):
-        super().setUp()
-        self.tensors, self.metadata = safetensors_bytes.read(self.new_case("good", "--tokens", "3"))
-
-    def refuse_case(self, *words, **environment):
-        path = safetensors_bytes.write(self.path("bad"), self.tensors, self.metadata)
-        return self.refuse("run", path, "--check", words=words, **environment)
-
-    def test_files(self):
-        image = self.path("good").read_bytes()
-        self.refuse("run", self.path("absent"), words=("absent", "No such file"))
-        self.refuse("run", self.directory, words=("regular file",))
-        for size in (0, 5, 8, 100, len(image) - 1):
-            self.path("short").write_bytes(image[:size])
-            self.refuse("run", self.path("short"), words=("short",))
-        self.path("garbage").write_bytes(bytes(range(256)) * 4)
-        self.refuse("run", self.path("garbage"), words=("garbage", "header"))
-        self.path("array").write_bytes(struct.pack("<Q", 2) + b"[]")
-        self.refuse("run", self.path("array"), words=("an object", "an array"))
-
-    def test_missing_tensors(self):
-        for name in list(self.tensors):
-            tensor = self.tensors.pop(name)
-            with self.subTest(name):
-                self.refuse_case(name)
-            self.tensors[name] = tensor
-
-    def test_wrong_types_and_shapes(self):
-        for name, tensor in list(self.tensors.items()):
-            for wrong in (Tensor("F32", (3,), bytes(12)), Tensor("BF16", (0,), b""), Tensor("I64", (), bytes(8)),
-                          Tensor(tensor.dtype, (*tensor.shape, 1, 1, 1), tensor.data),
-                          Tensor("BF16", (0, 2**60), b""), Tensor("BF16", (2**40, 0, 2**40), b"")):
-                self.tensors[name] = wrong
-                with self.subTest(name=name, wrong=wrong):
-                    self.refuse_case()
-            self.tensors[name] = tensor
-
-    def test_other_tensors(self):
-        self.tensors["smooth_scale_cq"] = Tensor("F32", (1, 64), bytes(256))
-        self.refuse_case("smooth_scale_cq")
-        del self.tensors["smooth_scale_cq"]
-        self.tensors["smooth_scales_cq"] = Tensor("F32", (1, 64), bytes(256))
-        self.refuse_case("smooth_scales_cq", "I8 weight_uq_qr")
-        del self.tensors["smooth_scales_cq"]
-        self.tensors["expected.query"] = Tensor("F32", (3,), bytes(12))
-        self.refuse_case("expected.query", "BF16 (3, 4, 64)", "F32 (3)")
-
-    def test_metadata(self):
-        for key, value, word in (("cache_mode", "PA_XYZ", "PA_BSND or PA_NZ"), ("cache_mode", None, "cache_mode"),
-                                 ("rmsnorm_epsilon_cq", "tiny", "a number"), ("rmsnorm_epsilon_ckv", None, "epsilon"),
-                                 ("scenario", "partial", "non_quant"), ("heads", "5", "heads"),
-                                 ("scenario", "full_int8", "does not offer")):
-            before = dict(self.metadata)
-            if value is None:
-                del self.metadata[key]
-            else:
-                self.metadata[key] = value
-            with self.subTest(key=key, value=value):
-                self.refuse_case(word)
-            self.metadata = before
-
-    def test_the_operator_refuses(self):
-        text = self.refuse_case("aclnnMlaPrologGetWorkspaceSize", "561002", "MLAP_SOC=none", soc="ascend910b")
-        self.assertIn("96", text)
-        self.refuse_case("MLAP_SOC", soc="ascend31415")
-        slots = struct.pack("<3q", 0, 10**9, 1)
-        self.tensors["cache_index"] = self.tensors["cache_index"]._replace(data=slots)
-        self.refuse_case("507015", "1000000000")
-
-    def test_options(self):
-        out = self.path("out")
-        for args in ((), ("frobnicate",), ("run",), ("run", out, "--chek"), ("run", self.path("good"), "--repeat", "0"),
-                     ("run", self.path("good"), "--repeat", "x"), ("run", self.path("good"), "--device-id", "1"),
-                     ("run", self.path("good"), "-o", "/no/such/directory/file"), ("new-case",),
-                     ("new-case", out, "--tokens", "-1"), ("new-case", out, "--tokens", "0"),
-                     ("new-case", out, "--heads", 2**60), ("new-case", out, "--heads", 2**70),
-                     ("new-case", out, "--model", "gpt-2"), ("new-case", out, "--scenario", "full"),
-                     ("new-case", out, "--cache-mode", "BNSD"), ("new-case", out, "--smooth"),
-                     ("new-case", out, "--rope", "7"), ("new-case", out, "--rope", "8", "--cache-mode", "PA_NZ"),
-                     ("new-case", out, "--tokens", "4", "--batch", "2"), ("new-case", out, "--blocks", "some"),
-                     ("new-case", out, "--blocks", "1", "--tokens", "200"), ("new-case", out, "--seed", "-1"),
-                     ("new-case", out, "--blocks", 2**31, "--block-size", 2**20),
-                     ("new-case", out, "--epsilon", "nan"), ("new-case", out, "--rope-theta", "0"),
-                     ("new-case", out, "--hidden", 2**20, "--q-rank", 2**20, "--heads", 2**20, "--nope", 2**20,
-                      "--rope", 2**20, "--kv-rank", 2**20, "--tokens", 2**24),
-                     ("demo", "--sequences", "0"), ("demo", "--sequences", 2**24), ("demo", "--heads", "3"),
-                     ("info", "--xml")):
-            with self.subTest(args=args):
-                self.refuse(*args, soc=None)
-        self.assertFalse(out.exists())
-
-
 class InfoAndHelp(CommandLineTest):
     def test_info(self):
         text = self.call("info", soc=None).stdout
@@ -330,6 +245,22 @@ class InfoAndHelp(CommandLineTest):
         for name in ("MLAP_MAX_ISA", "MLAP_NUM_THREADS"):
             self.refuse("info", words=(name,), **{name: "nonsense"})
         self.refuse("info", words=("MLAP_SOC",), soc="nonsense")
+
+    def test_what_wrong_variables_decide_is_not_shown(self):
+        for line, environment in (("threads   (invalid, see below)\n", {"MLAP_NUM_THREADS": "abc"}),
+                                  ("limits    (invalid, see below)\n", {"soc": "ascend910c"}),
+                                  ("kernels\n  (invalid, see below)\n", {"MLAP_MAX_ISA": "AMX"})):
+            with self.subTest(environment=environment):
+                done = self.call("info", expect=2, **environment)
+                self.assertIn(line, done.stdout)
+                self.assertEqual(done.stdout.count("(invalid, see below)"), 1)
+                self.assertNotIn("aclrtGetSocName", done.stderr)
+        out = json.loads(self.call("info", "--json", expect=2, soc="x", MLAP_NUM_THREADS="x", MLAP_MAX_ISA="x").stdout)
+        self.assertEqual([out["threads"], out["soc"], out["isa"]], [None] * 3)
+        self.assertEqual(len(out["errors"]), 3)
+
+    def test_no_limits(self):
+        self.assertIn("limits    none: any size the CPU operator can compute\n", self.call("info", soc="none").stdout)
 
     def test_version_and_help(self):
         self.assertRegex(self.call("--version").stdout, r"^mlaprolog \d+\.\d+\.\d+\n$")

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds and runs the benchmark: the operator against the machine's own limits and against oneDNN. Needs nothing prepared:
+# missing Debian packages are installed.
+#
+#   scripts/bench.sh [--quick]      below 2 minutes
+#   scripts/bench.sh --full         below 15 minutes
+#   scripts/bench.sh --publish      --full, and writes docs/performance.md, .svg and .json
+#
+# What follows goes to mlaprolog_bench: --heads, --tokens, --scenario, --json, ... MLAP_NUM_THREADS and MLAP_MAX_ISA apply.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode="${1:---quick}"
+case "$mode" in
+  --quick | --full | --publish) [ "$#" -eq 0 ] || shift ;;
+  *) mode=--quick ;;
+esac
+
+scripts/install_packages.sh build
+missing=()
+for package in libdnnl-dev python3; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+done
+if [ "${#missing[@]}" -gt 0 ]; then
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "missing packages: ${missing[*]}; install them as root" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  echo "installing: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${as_root[@]}" apt-get -q update >/dev/null
+  "${as_root[@]}" apt-get -q install -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+cmake --preset release -DMLAP_BUILD_BENCH=ON -DMLAP_BUILD_TESTS=OFF >/dev/null
+cmake --build --preset release --target mlaprolog_bench
+bench=build/release/bin/mlaprolog_bench
+case "$mode" in
+  --quick) exec "$bench" "$@" ;;
+  --full) exec "$bench" --full "$@" ;;
+esac
+
+"$bench" --full --json docs/performance.json "$@"
+python3 bench/roofline_plot.py docs/performance.json docs/performance.svg
+python3 bench/performance_page.py docs/performance.json docs/performance.md
+echo "written: docs/performance.md, docs/performance.svg, docs/performance.json"
