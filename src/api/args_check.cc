@@ -1,5 +1,6 @@
 #include "api/args_check.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ std::string DimsText(const std::vector<int64_t>& dims) {
 }
 
 std::string DimsText(const mlap_tensor& tensor) {
-  return DimsText(std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank));
+  return DimsText(std::vector<int64_t>(tensor.dims, tensor.dims + std::clamp(tensor.rank, 0, MLAP_MAX_RANK)));
 }
 
 bool IsAbsent(const mlap_tensor& tensor) { return tensor.data == nullptr && tensor.rank == 0; }

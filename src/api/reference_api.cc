@@ -7,6 +7,7 @@
 
 #include "api/args_check.h"
 #include "api/last_error.h"
+#include "base/float_environment.h"
 #include "core/prolog_plan.h"
 #include "core/prolog_run.h"
 #include "mlaprolog/mlaprolog.h"
@@ -21,6 +22,7 @@ void CopyOut(const std::vector<T>& values, const mlap_tensor& out) {
 }
 
 mlap_status RunChecked(const mlap_prolog_args& args) {
+  const DefaultFloatEnvironment environment;
   PrologArgs prolog;
   Status status = ToPrologArgs(args, &prolog);
   if (status.ok()) {
@@ -63,5 +65,7 @@ mlap_status mlap_reference_run(const mlap_prolog_args* args) {
     return mlap::FailWith(MLAP_OUT_OF_MEMORY, "mlap_reference_run: out of memory; use fewer tokens");
   } catch (const std::exception& error) {
     return mlap::FailWith(MLAP_INVALID_ARGUMENT, std::string("mlap_reference_run: ") + error.what());
+  } catch (...) {
+    return mlap::FailWith(MLAP_INVALID_ARGUMENT, "mlap_reference_run: progress: expected not to throw");
   }
 }

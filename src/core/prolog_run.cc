@@ -199,7 +199,8 @@ class BlockRun {
     int8_t* int8_row = Scratch<int8_t>(worker, plan_.layout.cache_row);
     for (int64_t t = 0; t < num_tokens_; ++t) {
       const int64_t slot = args_.cache_index[token_begin_ + t];
-      if (slot < 0) continue;
+      // Checked before anything ran, and again here: the index is the caller's memory and may have changed since.
+      if (slot < 0 || slot >= args_.kv_cache.Capacity()) continue;
       FinishDown(plan_.layout.ckv_kr_product, shape_.KvColumns(), t, args_.dequant_scale_w_dkv_kr, c_kv);
       kernels_.rms_norm.run(c_kv, args_.gamma_ckv, shape_.kv_rank, args_.mode.epsilon_ckv, c_kv);
       switch (args_.mode.kv_quant) {
@@ -343,6 +344,9 @@ Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTab
   auto* aligned =
       reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) & ~(kAlignment - 1));
   const DefaultFloatEnvironment environment;
+  // The workspace has scratch for the plan's workers and no more.
+  SerialExecutor serial;
+  if (executor->num_workers() > plan.num_workers) executor = &serial;
   StageClock clock(times);
   for (int64_t begin = 0; begin < args.shape.tokens; begin += plan.token_block) {
     const BlockRun block(args, plan, kernels, aligned, begin, std::min(plan.token_block, args.shape.tokens - begin));

@@ -1,6 +1,7 @@
 #include "cpu/cpu_features.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -9,7 +10,6 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace mlap {
@@ -96,7 +96,8 @@ std::string CpuName() {
 
 int UsableCpus() {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+  // Of the main thread: a thread that pins itself does not narrow the process.
+  if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0) {
     const int count = CPU_COUNT(&allowed);
     if (count > 0) return count;
   }

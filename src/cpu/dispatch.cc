@@ -1,5 +1,6 @@
 #include "cpu/dispatch.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -79,6 +80,19 @@ Status ConfiguredThreads(int* num_threads) {
                                                     std::to_string(kMaxThreads) + ", found '" + text + "'");
   }
   *num_threads = static_cast<int>(value);
+  return Status();
+}
+
+Status ProcessThreads(int* num_threads) {
+  static std::atomic<int> decided{0};
+  int threads = decided.load();
+  if (threads == 0) {
+    const Status status = ConfiguredThreads(&threads);
+    if (!status.ok()) return status;
+    int expected = 0;
+    if (!decided.compare_exchange_strong(expected, threads)) threads = expected;
+  }
+  *num_threads = threads;
   return Status();
 }
 

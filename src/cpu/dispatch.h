@@ -26,6 +26,10 @@ Status ProcessKernels(const KernelChoice** choice);
 // a whole number from 1 to 1024 is an error.
 Status ConfiguredThreads(int* num_threads);
 
+// ConfiguredThreads, decided once for the process by the first call that succeeds: the pool that all calls share, and
+// the workspaces that calls ask for, have to agree on it.
+Status ProcessThreads(int* num_threads);
+
 }  // namespace mlap
 
 #endif  // MLAP_CPU_DISPATCH_H_

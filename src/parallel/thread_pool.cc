@@ -1,7 +1,12 @@
 #include "parallel/thread_pool.h"
 
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
-#include <system_error>
+#include <exception>
 
 #include "base/float_environment.h"
 
@@ -35,13 +40,19 @@ bool SpinUntil(Done done) {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_workers) {
-  for (int worker = 1; worker < num_workers; ++worker) {
-    try {
+  // Signals of the program are none of the pool's business: its threads start, and stay, with all of them blocked.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    threads_.reserve(static_cast<size_t>(std::max(num_workers, 1)));
+    for (int worker = 1; worker < num_workers; ++worker) {
       threads_.emplace_back([this, worker] { WorkerLoop(worker); });
-    } catch (const std::system_error&) {
-      break;  // fewer workers compute the same results
     }
+  } catch (const std::exception&) {
+    // No more threads or no more memory: fewer workers compute the same results.
   }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ThreadPool::~ThreadPool() {
@@ -76,6 +87,11 @@ bool ThreadPool::AwaitRegion(uint64_t seen) {
 
 void ThreadPool::WorkerLoop(int worker) {
   const DefaultFloatEnvironment environment;
+  // The thread that happened to start the pool may be pinned to a CPU; the pool is the process's.
+  cpu_set_t process_cpus;
+  if (sched_getaffinity(getpid(), sizeof(process_cpus), &process_cpus) == 0) {
+    sched_setaffinity(0, sizeof(process_cpus), &process_cpus);
+  }
   uint64_t seen = 0;
   while (AwaitRegion(seen)) {
     ++seen;

@@ -194,8 +194,8 @@ TEST_P(GemmTest, SpecialValuesStayInTheirRow) {
   }
 }
 
-// A product of two bf16 is exact in binary32, so a fused multiply-add rounds like a multiplication and an addition: without
-// dot-product instructions the bits are the scalar kernels'.
+// A product of two bf16 is exact in binary32, so a fused multiply-add rounds like a multiplication and an addition:
+// without dot-product instructions the bits are the scalar kernels'.
 TEST_P(GemmTest, Bf16WithoutDotProductsIsTheScalarResult) {
   const std::string isa = GetParam().isa;
   if (isa == "avx512bf16" || isa == "amx") return;

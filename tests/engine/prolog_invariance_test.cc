@@ -155,6 +155,58 @@ TEST_P(InvarianceTest, AnIndexOutOfRangeWritesNothing) {
   }
 }
 
+// Runs serially, and changes an index after the check has passed.
+class MeddlingExecutor final : public Executor {
+ public:
+  MeddlingExecutor(int64_t* index, int64_t value, int workers) : index_(index), value_(value), workers_(workers) {}
+  int num_workers() const override { return workers_; }
+  void ParallelFor(int64_t num_tasks, TaskBody body) override {
+    *index_ = value_;
+    for (int64_t task = 0; task < num_tasks; ++task) body(task, workers_ - 1);
+  }
+
+ private:
+  int64_t* index_;
+  int64_t value_;
+  int workers_;
+};
+
+TEST_P(InvarianceTest, AnIndexThatChangesWhileTheCallRunsStaysInTheCache) {
+  for (const test::CallOptions& options : test::AllScenarios({5, 64, 48, 2, 16, 32, 64})) {
+    const RandomCall call(options);
+    for (const int64_t value : {int64_t{256}, INT64_MAX, INT64_MIN}) {
+      RandomCall::Outputs out = call.FreshOutputs(), expected = call.FreshOutputs();
+      std::vector<int64_t> index = {0, 1, 2, 3, 4};
+      PrologArgs args = call.Args(0, 5, &out);
+      args.cache_index = index.data();
+      MeddlingExecutor meddling(&index[3], value, 1);
+      RunCall(args, GetParam().table, &meddling);
+      index[3] = -1;
+      args = call.Args(0, 5, &expected);
+      args.cache_index = index.data();
+      SerialExecutor serial;
+      RunCall(args, GetParam().table, &serial);
+      EXPECT_TRUE(out == expected) << Describe(options) << " " << value;
+    }
+  }
+}
+
+// A pool larger than the plan would find no scratch behind the plan's: the call runs serially instead.
+TEST_P(InvarianceTest, APoolLargerThanThePlan) {
+  const test::CallOptions options = test::AllScenarios({40, 64, 48, 8, 16, 32, 64}).front();
+  const RandomCall call(options);
+  RandomCall::Outputs out = call.FreshOutputs(), expected = call.FreshOutputs();
+  SerialExecutor serial;
+  RunCall(call.Args(0, 40, &expected), GetParam().table, &serial);
+  PrologPlan plan;
+  const PrologArgs args = call.Args(0, 40, &out);
+  ASSERT_TRUE(PlanProlog(args.shape, args.mode, 1, &plan).ok());
+  test::GuardedBuffer workspace(plan.workspace_bytes);
+  ThreadPool pool(7);
+  ASSERT_TRUE(RunProlog(args, plan, GetParam().table, &pool, workspace.data(), nullptr).ok());
+  EXPECT_TRUE(out == expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Isa, InvarianceTest, testing::ValuesIn(test::UsableIsas()),
                          [](const auto& instance) { return test::IsaName(instance.param); });
 

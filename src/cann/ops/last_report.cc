@@ -10,7 +10,7 @@
 namespace mlap::cann {
 namespace {
 
-constexpr size_t kMostStreams = 64;
+constexpr size_t kMostStreams = 4096;
 
 struct Reports {
   std::mutex mutex;
@@ -53,6 +53,10 @@ extern "C" int mlap_cann_last_report(void* stream, mlap_cann_report* report) {
       const aclError code = aclrtCtxGetCurrentDefaultStream(&stream);
       if (code != ACL_SUCCESS) return code;
     }
+    // Refuses what is no live stream of the thread's context.
+    aclrtStreamStatus status;
+    const aclError code = aclrtStreamQuery(stream, &status);
+    if (code != ACL_SUCCESS) return code;
     auto& reports = mlap::cann::TheReports();
     std::lock_guard<std::mutex> lock(reports.mutex);
     for (const auto& [owner, stored] : reports.newest_first) {

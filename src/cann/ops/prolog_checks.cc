@@ -13,7 +13,8 @@ namespace mlap::cann {
 namespace {
 
 constexpr char kAdviceNull[] = "pass a tensor made by aclCreateTensor";
-constexpr char kAdviceSoc[] = "check the shape and its order of dimensions; MLAP_SOC=none lifts the device's size limits";
+constexpr char kAdviceSoc[] =
+    "check the shape and its order of dimensions; MLAP_SOC=none lifts the device's size limits";
 
 // Formats that mean plain row-major memory. torch_npu tags plain tensors by their rank.
 bool IsPlain(aclFormat format) {
@@ -234,7 +235,8 @@ class Checker {
       if (!tensors_.present[param]) continue;
       std::string expected, found;
       if (!CheckTensorMemory(param, tensors_[param], &expected, &found)) {
-        return Refuse(ACLNN_ERR_PARAM_INVALID, param, expected, found, "check the arguments of aclCreateTensor, and that aclrtMalloc succeeded");
+        return Refuse(ACLNN_ERR_PARAM_INVALID, param, expected, found,
+                      "check the arguments of aclCreateTensor, and that aclrtMalloc succeeded");
       }
     }
     return ACLNN_SUCCESS;
@@ -245,7 +247,8 @@ class Checker {
   std::string InScenario(const Scenario& scenario) const {
     return std::string(" in the scenario '") + scenario.name + "' (as tokenX is " + DtypeName(tensors_[kTokenX].dtype) +
            ", weightUqQr " + DtypeName(tensors_[kWeightUqQr].dtype) + ", kvCacheRef " +
-           DtypeName(tensors_[kKvCache].dtype) + (scenario.is_offered ? ")" : "), for which V1 has no kernel in any case)");
+           DtypeName(tensors_[kKvCache].dtype) +
+           (scenario.is_offered ? ")" : "), for which V1 has no kernel in any case)");
   }
   aclnnStatus Refuse(aclnnStatus status, const char* parameter, const std::string& expected, const std::string& found,
                      const std::string& advice) const {

@@ -7,6 +7,7 @@
 
 #include "acl/acl_rt.h"
 #include "aclnn/aclnn_status.h"
+#include "base/float_environment.h"
 #include "cann/ops/last_report.h"
 #include "cann/ops/process_pool.h"
 #include "cann/ops/tensor_memory.h"
@@ -137,6 +138,7 @@ TaskResult RunTask(const PreparedCall& prepared, const std::vector<TensorSlot>& 
   const Status status = RunProlog(args, prepared.plan, prepared.kernels->table, ProcessPool(prepared.num_threads),
                                   workspace + prepared.plan_offset, &times);
   if (!status.ok()) return {ACL_ERROR_RT_AICORE_EXCEPTION, std::string(prepared.op_name) + ": " + status.text()};
+  const DefaultFloatEnvironment environment;
   const mlap_cann_report report = ToReport(prepared, times);
   StoreReport(stream, report);
   if (IsVerbose()) PrintVerboseLine(VerboseLine(report, prepared.plan));
@@ -177,6 +179,7 @@ void FillExecutor(const PrologTensors& tensors, OpExecutor* executor) {
 
 aclnnStatus PublishProlog(const char* function, const char* op_name, const PrologParams& params, CheckedCall call,
                           uint64_t* workspace_size, aclOpExecutor** executor) {
+  const DefaultFloatEnvironment environment;  // for the narrowing of the epsilons
   auto prepared = std::make_shared<PreparedCall>();
   prepared->op_name = op_name;
   prepared->scenario = call.scenario;
@@ -186,7 +189,7 @@ aclnnStatus PublishProlog(const char* function, const char* op_name, const Prolo
   prepared->dense_offset.fill(-1);
 
   Status status = ProcessKernels(&prepared->kernels);
-  if (status.ok()) status = ConfiguredThreads(&prepared->num_threads);
+  if (status.ok()) status = ProcessThreads(&prepared->num_threads);
   if (!status.ok()) return FailOp(ACLNN_ERR_RUNTIME_ERROR, std::string(function) + ": " + status.text());
 
   auto published = std::make_unique<OpExecutor>();

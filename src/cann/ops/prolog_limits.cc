@@ -19,7 +19,8 @@ struct SizeRule {
 
 // In the order in which the device looks at them.
 const std::vector<SizeRule>& DeviceRules() {
-  static const std::vector<SizeRule> kRules = {
+  // Never destroyed, like every static of the library: a call may come while the program ends.
+  static const std::vector<SizeRule>& kRules = *new std::vector<SizeRule>{
       {"B", kTokenX, &PrologDims::B, {}, 0, 65536},
       {"He", kTokenX, &PrologDims::He, {1024, 2048, 3072, 4096, 5120, 6144, 7168, 7680, 8192}},
       {"N", kWeightUk, &PrologDims::N, {1, 2, 4, 8, 16, 32, 64, 128}},
@@ -36,7 +37,7 @@ const std::vector<SizeRule>& DeviceRules() {
 constexpr int64_t kAny = INT64_MAX;
 
 const std::vector<SizeRule>& CpuRules() {
-  static const std::vector<SizeRule> kRules = {
+  static const std::vector<SizeRule>& kRules = *new std::vector<SizeRule>{
       {"He", kTokenX, &PrologDims::He, {}, 1, kAny},
       {"N", kWeightUk, &PrologDims::N, {}, 1, kAny},
       {"Hckv", kWeightDkvKr, &PrologDims::Hckv, {}, 1, kAny},

@@ -1,6 +1,7 @@
 #include "cann/ops/prolog_shapes.h"
 
-#include <iterator>
+#include <array>
+#include <vector>
 
 #include "base/weight_view.h"
 
@@ -46,7 +47,8 @@ constexpr SymbolRow kSymbols[] = {
 
 // In the order of Param.
 const std::vector<Symbol>& ShapeOf(Param param) {
-  static const std::vector<Symbol> kShapes[] = {
+  using Shapes = std::array<std::vector<Symbol>, kNumParams>;
+  static const Shapes& kShapes = *new Shapes{{
       {kLead, kHe},                           // tokenX
       {kHe, kHcq},                            // weightDq
       {kHcq, kUq},                            // weightUqQr
@@ -68,8 +70,7 @@ const std::vector<Symbol>& ShapeOf(Param param) {
       {kOne, kHcq},                           // smoothScalesCq
       {kLead, kN, kHckv},                     // queryOut
       {kLead, kN, kDr},                       // queryRopeOut
-  };
-  static_assert(std::size(kShapes) == kNumParams);
+  }};
   return kShapes[param];
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 std::string StridesText(const TensorDescriptor& tensor) { return DimsText(tensor.view_strides.data(), tensor.rank); }
 
-// The lowest and the highest element offset of a view that is not empty; false when one does not fit in bytes.
+// Whether a view that is not empty begins at or behind the data pointer and ends where a byte offset can reach.
 bool Extent(const TensorDescriptor& tensor) {
   int64_t low = tensor.offset;
   int64_t high = tensor.offset;
@@ -21,7 +21,7 @@ bool Extent(const TensorDescriptor& tensor) {
     overflow |= __builtin_add_overflow(bound, reach, &bound);
   }
   constexpr int64_t kLimit = INT64_MAX / 16;
-  return !overflow && low > -kLimit && high < kLimit;
+  return !overflow && low >= 0 && high < kLimit;
 }
 
 // Sufficient for distinct addresses: each dimension steps over all that the smaller-strided ones span.
