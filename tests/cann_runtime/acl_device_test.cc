@@ -1,6 +1,7 @@
 // Initialisation, errors, devices, contexts, options.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -86,6 +87,24 @@ TEST(AclFinalize, DestroysWhatIsLeft) {
   EXPECT_TRUE(has_run);
   ExpectRefused(ACL_ERROR_RT_CONTEXT_NULL, aclrtDestroyStream(stream), "aclrtDestroyStream");
   ExpectRefused(ACL_ERROR_RT_CONTEXT_NULL, aclrtResetDevice(0), "aclrtResetDevice");
+}
+
+// A host function that initialises while the finalisation waits for it is refused, and does not wait in turn.
+TEST(AclFinalize, DoesNotWaitForAnAclInitInAHostFunction) {
+  ASSERT_EQ(aclInit(nullptr), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  int code = 0;
+  ASSERT_EQ(aclrtLaunchHostFunc(
+                nullptr,
+                [](void* result) {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                  *static_cast<int*>(result) = aclInit(nullptr);
+                  ExpectRefused(ACL_ERROR_RT_PARAM_INVALID, *static_cast<int*>(result), "aclInit");
+                },
+                &code),
+            ACL_SUCCESS);
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+  EXPECT_EQ(code, ACL_ERROR_RT_PARAM_INVALID);
 }
 
 TEST(AclrtGetSocName, FollowsTheEnvironment) {

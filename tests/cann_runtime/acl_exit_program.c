@@ -2,6 +2,7 @@
  * nor crash. Compiled as C, like the programs of users who write C. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "acl/acl.h"
@@ -16,6 +17,19 @@ static void CallTheLibraryAtExit(void) {
   aclrtFree(NULL);
   aclGetRecentErrMsg();
   aclrtSynchronizeDeviceWithTimeout(0);
+}
+
+/* The streams' threads stayed with the parent: whatever would need them is refused instead of waiting for ever. */
+static void ExitAsForkedChild(aclrtStream stream, aclrtEvent event) {
+  const aclError expected = 507899;
+  aclGetRecentErrMsg();
+  if (aclrtSynchronizeStream(stream) != expected) exit(10);
+  if (strstr(aclGetRecentErrMsg(), "fork") == NULL) exit(11);
+  if (aclrtLaunchHostFunc(NULL, Nap, NULL) != expected || aclrtDestroyStream(stream) != expected) exit(12);
+  if (aclrtSynchronizeDevice() != expected || aclrtSynchronizeEvent(event) != expected) exit(13);
+  if (aclrtResetDevice(0) != expected || aclFinalize() != expected) exit(14);
+  if (aclInit(NULL) != expected || aclrtSetDevice(0) != expected) exit(15);
+  exit(0);
 }
 
 int main(int argc, char **argv) {
@@ -42,6 +56,14 @@ int main(int argc, char **argv) {
   }
   aclrtSetDevice(5);
   if (strcmp(way, "exit") == 0) exit(0);
+  if (strcmp(way, "fork") == 0) {
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0) ExitAsForkedChild(streams[0], event);
+    if (child < 0 || waitpid(child, &status, 0) != child) return 1;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return 2;
+    return aclrtSynchronizeDevice() == ACL_SUCCESS && aclFinalize() == ACL_SUCCESS ? 0 : 3;
+  }
   if (strcmp(way, "finalize") == 0) return aclFinalize() == ACL_SUCCESS ? 0 : 1;
   if (strcmp(way, "reset") == 0) return aclrtResetDevice(0) == ACL_SUCCESS ? 0 : 1;
   return 0;

@@ -1,8 +1,11 @@
 // Memory: allocation, copying, filling, queries.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -67,6 +70,25 @@ TEST_F(DeviceTest, ImpossibleSizesAreRefused) {
   ExpectRefused(ACL_ERROR_INVALID_PARAM, aclrtMallocHost(nullptr, 32), "aclrtMallocHost");
   EXPECT_EQ(pointer, nullptr);
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(DeviceTest, ALimitOfTheProcessIsNamed) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  size_t pages_in_use = 0;
+  ASSERT_TRUE(std::ifstream("/proc/self/statm") >> pages_in_use);
+  rlimit tight = before;
+  tight.rlim_cur = pages_in_use * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + (size_t{16} << 20);
+  constexpr size_t kSize = size_t{64} << 20;
+  void* pointer = nullptr;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  const aclError code = aclrtMalloc(&pointer, kSize, ACL_MEM_MALLOC_HUGE_FIRST);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(code, ACL_ERROR_RT_MEMORY_ALLOCATION);
+  const std::string text = RecentText();
+  EXPECT_NE(text.find("found " + std::to_string(kSize) + ": the system refused"), std::string::npos) << text;
+}
+#endif
 
 TEST_F(DeviceTest, OnlyOwnBlocksAreFreedAndOnlyOnce) {
   void* device = nullptr;

@@ -1,5 +1,9 @@
 // Streams: order, asynchrony, destruction, failures, wrong handles.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -282,6 +286,53 @@ TEST_F(DeviceTest, HostFunctionsCannotWaitForThemselves) {
   ASSERT_EQ(aclrtLaunchHostFunc(inside.stream, call_everything, &inside), ACL_SUCCESS);
   EXPECT_EQ(aclrtSynchronizeStream(inside.stream), ACL_SUCCESS);
 }
+
+// Handlers of the program's signals run on the program's threads; faults of the thread itself still reach theirs.
+TEST_F(DeviceTest, ThreadsOfStreamsBlockSignals) {
+  sigset_t before;
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &before), 0);
+  sigset_t inside;
+  sigemptyset(&inside);
+  ASSERT_EQ(
+      aclrtLaunchHostFunc(
+          nullptr, [](void* mask) { pthread_sigmask(SIG_BLOCK, nullptr, static_cast<sigset_t*>(mask)); }, &inside),
+      ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD}) {
+    EXPECT_EQ(sigismember(&inside, signal), 1) << signal;
+  }
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) EXPECT_EQ(sigismember(&inside, signal), 0) << signal;
+  sigset_t after;
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &after), 0);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
+  }
+}
+
+#ifdef __linux__
+TEST_F(DeviceTest, ThreadsOfStreamsAreNotBoundAsTheirCreators) {
+  cpu_set_t of_main;
+  ASSERT_EQ(sched_getaffinity(getpid(), sizeof of_main, &of_main), 0);
+  if (CPU_COUNT(&of_main) < 2) GTEST_SKIP() << "there is one processor";
+  cpu_set_t inside;
+  CPU_ZERO(&inside);
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0; CPU_COUNT(&one) == 0; ++i) {
+      if (CPU_ISSET(i, &of_main)) CPU_SET(i, &one);
+    }
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    ASSERT_EQ(
+        aclrtLaunchHostFunc(
+            nullptr, [](void* set) { sched_getaffinity(0, sizeof(cpu_set_t), static_cast<cpu_set_t*>(set)); }, &inside),
+        ACL_SUCCESS);
+  }).join();
+  ASSERT_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
+  EXPECT_TRUE(CPU_EQUAL(&inside, &of_main));
+}
+#endif
 
 TEST(Streams, ServeFourThreadsAtOnce) {
   constexpr int kNumThreads = 4;

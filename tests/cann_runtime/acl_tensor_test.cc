@@ -330,6 +330,8 @@ TEST_F(DeviceTest, DumpWritesViewsInStreamOrder) {
   EXPECT_EQ(aclrtSynchronizeStream(nullptr), ACL_ERROR_RT_FILE_WRITE);
   RecentText();
   ExpectRefused(161001, aclDumpOpTensors(nullptr, "name", tensors, 1, 0, nullptr), "aclDumpOpTensors");
+  ExpectRefused(161002, aclDumpOpTensors("Op", "name", tensors, SIZE_MAX, 2, nullptr), "aclDumpOpTensors");
+  ExpectRefused(161002, aclDumpOpTensors("Op", "name", tensors, 1, SIZE_MAX, nullptr), "aclDumpOpTensors");
   unsetenv("MLAP_DUMP_DIR");
   for (const aclTensor* tensor : tensors) EXPECT_EQ(aclDestroyTensor(tensor), 0);
 }

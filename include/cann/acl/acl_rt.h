@@ -18,7 +18,11 @@
  *  - A stream that belongs to another context than the thread's current one gives 107003 (ACL_ERROR_RT_STREAM_CONTEXT).
  *  - A null stream stands for the default stream of the current context, except where a stream is destroyed.
  *  - Functions that wait for streams give 107000 (ACL_ERROR_RT_PARAM_INVALID) inside a host function if they would
- *    wait for that very function.
+ *    themselves wait for that very function. Waits in a circle are not found out: two host functions that each wait for
+ *    the other's stream wait for ever.
+ *  - Threads do not survive fork: in a child that was forked after a stream had started its thread, the functions that
+ *    initialise, finalise, set or reset the device, create or use streams, or wait give 507899 and a text. Such a child
+ *    may call exec, _exit or exit.
  *  - Timeouts are in milliseconds; -1 waits for ever, less than -1 gives 107000. */
 #ifndef INC_EXTERNAL_ACL_ACL_RT_H_
 #define INC_EXTERNAL_ACL_ACL_RT_H_
@@ -206,7 +210,8 @@ typedef void (*aclrtHostFunc)(void *args);
 /* Initialises the library. `configPath` is null, empty, or the path of a readable file; the content of the file has no
  * effect. The functions below work without it as well.
  * Returns 100002 on each further call, which counts as one more user (see aclFinalizeReference) and can be ignored;
- * 100003 if the file cannot be read; 100000 if its content differs from that of the first call. */
+ * 100003 if the file cannot be read; 100000 if its content differs from that of the first call; 107000 inside a host
+ * function. */
 ACL_FUNC_VISIBILITY aclError aclInit(const char *configPath);
 
 /* Waits for all queued work, then destroys every stream and context, however often aclInit was called. Memory, tensors,
@@ -324,7 +329,9 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent
 
 /* Queues a call of fn(args), which runs on the stream's thread. `args` may be null and is the caller's. The function
  * should not call this library. Returns 100000 if `fn` is null. A C++ exception that leaves it becomes a failed task.
- */
+ * The function must return: pthread_exit, or cancelling the thread, ends the process. The stream's thread may run on
+ * the processors the main thread may use, and has all signals blocked except those that report its own faults, such as
+ * SIGSEGV; a program the function starts inherits both. */
 ACL_FUNC_VISIBILITY aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
 
 /* ---- Events ----------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ aclError RequireDevice(const char* function, int32_t device_id) {
 
 aclError ResetDevice(const char* function, int32_t device_id, bool force) {
   if (const aclError code = RequireDevice(function, device_id)) return code;
+  if (const aclError code = RefuseAfterFork(function)) return code;
   if (const aclError code = RefuseOnQueueThread(function)) return code;
   if (RuntimeState::Get().ResetDevice(force)) return 0;
   return Fail(ACL_ERROR_RT_CONTEXT_NULL, RefusalText(function, "deviceId", "a device that is set",
@@ -62,6 +63,7 @@ using namespace mlap::cann;
 aclError aclrtSetDevice(int32_t deviceId) {
   return Guarded("aclrtSetDevice", [&] {
     if (const aclError code = RequireDevice("aclrtSetDevice", deviceId)) return code;
+    if (const aclError code = RefuseAfterFork("aclrtSetDevice")) return code;
     RuntimeState::Get().SetDevice();
     return 0;
   });
@@ -106,6 +108,7 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
   return Guarded("aclrtCreateContext", [&] {
     if (const aclError code = RequirePointer("aclrtCreateContext", "context", context)) return code;
     if (const aclError code = RequireDevice("aclrtCreateContext", deviceId)) return code;
+    if (const aclError code = RefuseAfterFork("aclrtCreateContext")) return code;
     *context = RuntimeState::Get().CreateContext();
     RuntimeState::SetCurrentHandle(*context);
     return 0;
@@ -116,6 +119,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
   return Guarded("aclrtDestroyContext", [&] {
     constexpr const char* kFunction = "aclrtDestroyContext";
     if (const aclError code = RequirePointer(kFunction, "context", context)) return code;
+    if (const aclError code = RefuseAfterFork(kFunction)) return code;
     RuntimeState& state = RuntimeState::Get();
     const std::shared_ptr<Context> found = state.contexts().Find(context);
     if (found == nullptr) return RefuseHandle(kFunction, "context", context, HandleKind::kContext);

@@ -116,6 +116,7 @@ aclError StreamWaitEvent(aclrtStream stream, aclrtEvent event) {
 
 aclError SynchronizeEvent(const char* function, aclrtEvent event, int32_t timeout_ms) {
   if (const aclError code = RequireTimeout(function, timeout_ms)) return code;
+  if (const aclError code = RefuseAfterFork(function)) return code;
   std::shared_ptr<Event> found;
   if (const aclError code = FindEvent(function, "event", event, &found)) return code;
   const std::shared_ptr<EventRecord> record = LatestRecord(*found);

@@ -53,6 +53,9 @@ std::string ConfigRefusal(const char* function, const char* path) {
 }
 
 aclError Init(const char* config_path) {
+  if (const aclError code = RefuseAfterFork("aclInit")) return code;
+  // A finalisation on another thread may be waiting for the caller.
+  if (const aclError code = RefuseOnQueueThread("aclInit")) return code;
   std::string config;
   if (!ReadConfig(config_path, &config)) return Fail(ACL_ERROR_INVALID_FILE, ConfigRefusal("aclInit", config_path));
   Initialization& initialization = TheInitialization();
@@ -75,6 +78,7 @@ aclError Init(const char* config_path) {
 }
 
 aclError Finalize(const char* function, bool for_all_users, uint64_t* num_users_left) {
+  if (const aclError code = RefuseAfterFork(function)) return code;
   if (const aclError code = RefuseOnQueueThread(function)) return code;
   Initialization& initialization = TheInitialization();
   // Held while the streams finish: whoever initialises meanwhile waits for a clean start.

@@ -30,10 +30,17 @@ aclError Allocate(const char* function, const char* parameter, void** pointer, s
     allocated = MemoryBlocks::Get().Allocate(kind == MemoryKind::kDevice ? padded : size, kind);
   }
   if (allocated == nullptr) {
-    return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION, RefusalText(function, "size",
-                                                            "no more than the memory that is available, now " +
-                                                                std::to_string(AvailableMemoryBytes()) + " bytes",
-                                                            std::to_string(size), "free memory or ask for less"));
+    const size_t available = AvailableMemoryBytes();
+    if (size <= available) {
+      return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                  RefusalText(function, "size", "a size the system grants to this process",
+                              std::to_string(size) + ": the system refused these bytes",
+                              "a limit on the process may be the reason (ulimit -v): raise it, or free memory"));
+    }
+    return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                RefusalText(function, "size",
+                            "no more than the memory that is available, now " + std::to_string(available) + " bytes",
+                            std::to_string(size), "free memory or ask for less"));
   }
   *pointer = allocated;
   return 0;

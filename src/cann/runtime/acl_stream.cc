@@ -16,6 +16,7 @@ constexpr uint32_t kDeviceOnlyFlags = ACL_STREAM_PERSISTENT | ACL_STREAM_CPU_SCH
 
 aclError CreateStream(const char* function, aclrtStream* stream, uint32_t priority, uint32_t flag) {
   if (const aclError code = RequirePointer(function, "stream", stream)) return code;
+  if (const aclError code = RefuseAfterFork(function)) return code;
   if (priority > kMaxPriority) {
     return Fail(ACL_ERROR_RT_PARAM_INVALID,
                 RefusalText(function, "priority", "0 (highest) to 7", std::to_string(priority), ""));

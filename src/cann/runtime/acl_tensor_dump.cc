@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,7 +68,13 @@ aclnnStatus Dump(const char* op_type, const char* tensor_name, aclTensor** tenso
   if (directory == nullptr || *directory == '\0') return 0;
   if (const aclnnStatus status = RequireOpPointer(kFunction, "opType", op_type)) return status;
   if (const aclnnStatus status = RequireOpPointer(kFunction, "tensorName", tensor_name)) return status;
-  if (num_inputs + num_outputs == 0) return 0;
+  if (num_inputs == 0 && num_outputs == 0) return 0;
+  constexpr size_t kMaxTensors = std::numeric_limits<size_t>::max() / sizeof(aclTensor*);
+  if (num_inputs > kMaxTensors || num_outputs > kMaxTensors - num_inputs) {
+    return FailOp(ACLNN_ERR_PARAM_INVALID,
+                  RefusalText(kFunction, "inputNum, outputNum", "the numbers of tensors in an array",
+                              std::to_string(num_inputs) + ", " + std::to_string(num_outputs), ""));
+  }
   if (const aclnnStatus status = RequireOpPointer(kFunction, "tensors", tensors)) return status;
 
   static std::atomic<uint64_t> num_dumps{0};

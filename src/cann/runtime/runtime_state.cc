@@ -42,25 +42,28 @@ aclrtContext RuntimeState::CreateContextLocked(bool is_default) {
   return handle;
 }
 
-std::vector<std::shared_ptr<Stream>> RuntimeState::DetachContextLocked(aclrtContext handle) {
-  std::vector<std::shared_ptr<Stream>> detached;
-  const std::shared_ptr<Context> context = contexts_.Remove(handle);
-  if (context == nullptr) return detached;
+void RuntimeState::DetachContextLocked(aclrtContext handle, std::vector<std::shared_ptr<Stream>>* detached) {
+  const std::shared_ptr<Context> context = contexts_.Find(handle);
+  if (context == nullptr) return;
+  // Before the first removal: a stream that is removed must be closed.
+  detached->reserve(detached->size() + context->streams.size());
+  contexts_.Remove(handle);
   live_contexts_.erase(handle);
   if (handle == default_context_) default_context_ = nullptr;
   for (const aclrtStream stream : context->streams) {
-    if (std::shared_ptr<Stream> found = streams_.Remove(stream)) detached.push_back(std::move(found));
+    if (std::shared_ptr<Stream> found = streams_.Remove(stream)) detached->push_back(std::move(found));
   }
-  return detached;
 }
 
 std::vector<std::shared_ptr<Stream>> RuntimeState::DetachAllLocked() {
-  std::vector<std::shared_ptr<Stream>> detached;
-  while (!live_contexts_.empty()) {
-    for (std::shared_ptr<Stream>& stream : DetachContextLocked(*live_contexts_.begin())) {
-      detached.push_back(std::move(stream));
-    }
+  // Room for all streams first, so that without memory none is detached.
+  size_t num_streams = 0;
+  for (const aclrtContext handle : live_contexts_) {
+    if (const std::shared_ptr<Context> context = contexts_.Find(handle)) num_streams += context->streams.size();
   }
+  std::vector<std::shared_ptr<Stream>> detached;
+  detached.reserve(num_streams);
+  while (!live_contexts_.empty()) DetachContextLocked(*live_contexts_.begin(), &detached);
   num_device_users_ = 0;
   return detached;
 }
@@ -77,7 +80,10 @@ bool RuntimeState::ResetDevice(bool force) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (force ? live_contexts_.empty() : num_device_users_ == 0) return false;
-    if (!force && --num_device_users_ > 0) return true;
+    if (!force && num_device_users_ > 1) {
+      --num_device_users_;
+      return true;
+    }
     detached = DetachAllLocked();
   }
   CloseAll(detached);
@@ -103,7 +109,7 @@ bool RuntimeState::DestroyContext(aclrtContext context) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (live_contexts_.count(context) == 0) return false;
-    detached = DetachContextLocked(context);
+    DetachContextLocked(context, &detached);
   }
   CloseAll(detached);
   return true;

@@ -68,7 +68,9 @@ class RuntimeState {
 
   aclrtContext CreateContextLocked(bool is_default);
   aclrtStream CreateStreamLocked(aclrtContext handle, Context& context, bool is_default);
-  std::vector<std::shared_ptr<Stream>> DetachContextLocked(aclrtContext handle);
+  // Takes the context and its streams out of the tables and appends the streams to `detached`, to be closed. Changes
+  // nothing if it throws.
+  void DetachContextLocked(aclrtContext handle, std::vector<std::shared_ptr<Stream>>* detached);
   std::vector<std::shared_ptr<Stream>> DetachAllLocked();
 
   std::mutex mutex_;
@@ -98,6 +100,10 @@ aclError ReportFailure(const char* function, Stream& stream);
 
 // 107000, recorded for `function`, on the thread of any stream; 0 elsewhere.
 aclError RefuseOnQueueThread(const char* function);
+
+// 507899, recorded for `function`, in a process that was forked after streams had started threads; 0 elsewhere. To be
+// called before anything is locked that a stream's thread may have held.
+aclError RefuseAfterFork(const char* function);
 
 // 100000, recorded for `function`, if `pointer` is null; else 0.
 aclError RequirePointer(const char* function, const char* parameter, const void* pointer);

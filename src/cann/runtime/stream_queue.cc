@@ -33,6 +33,14 @@ aclError RefuseOnQueueThread(const char* function) {
                           "the call would wait for its own caller; make it after the stream is synchronised"));
 }
 
+aclError RefuseAfterFork(const char* function) {
+  if (!WorkQueue::ThreadsAreLost()) return 0;
+  return Fail(ACL_ERROR_RT_DRV_INTERNAL_ERROR,
+              RefusalText(function, "calling process", "the process that started the streams' threads",
+                          "one that was forked afterwards",
+                          "threads do not survive fork: call exec in the child, or use streams only after the fork"));
+}
+
 aclError FindCurrentContext(const char* function, std::shared_ptr<Context>* out) {
   *out = RuntimeState::Get().CurrentContext();
   if (*out != nullptr) return 0;
@@ -43,6 +51,7 @@ aclError FindCurrentContext(const char* function, std::shared_ptr<Context>* out)
 }
 
 aclError FindStream(const char* function, aclrtStream stream, std::shared_ptr<Stream>* out) {
+  if (const aclError code = RefuseAfterFork(function)) return code;
   std::shared_ptr<Context> context;
   if (const aclError code = FindCurrentContext(function, &context)) return code;
   *out = RuntimeState::Get().streams().Find(stream == nullptr ? context->default_stream : stream);
@@ -81,11 +90,17 @@ aclError EnqueueOnStream(aclrtStream stream, std::function<TaskResult()> task) {
 aclError ReportFailure(const char* function, Stream& stream) {
   TaskResult failure = stream.queue.TakeFailure();
   if (failure.code == 0) return 0;
-  return Fail(failure.code, std::string(function) + ": a task on the stream failed: " + failure.text);
+  try {
+    return Fail(failure.code, std::string(function) + ": a task on the stream failed: " + failure.text);
+  } catch (...) {
+    // Without memory the text is lost; the code is not.
+    return Fail(failure.code, {});
+  }
 }
 
 aclError SynchronizeAll(const char* function, int32_t timeout_ms) {
   if (const aclError code = RequireTimeout(function, timeout_ms)) return code;
+  if (const aclError code = RefuseAfterFork(function)) return code;
   std::shared_ptr<Context> context;
   if (const aclError code = FindCurrentContext(function, &context)) return code;
   if (const aclError code = RefuseOnQueueThread(function)) return code;

@@ -44,8 +44,12 @@ class WorkQueue {
   TaskResult TakeFailure();
 
   // Refuses further tasks, lets those that are queued run or drops those that have not started, and ends the thread.
-  // Called once, and not by the queue's own thread.
+  // Called once, and not by the queue's own thread. Takes no memory and does not throw.
   void Close(bool drop_queued);
+
+  // True in a process that was forked after a queue had started its thread: the threads stayed with the parent, and
+  // whatever they had locked stays locked.
+  static bool ThreadsAreLost();
 
   // The queue whose thread is the calling one; null on all other threads.
   static const WorkQueue* OfThisThread();
@@ -63,6 +67,7 @@ class WorkQueue {
   TaskResult first_failure_;
   size_t num_later_failures_ = 0;
   bool is_closing_ = false;
+  bool is_dropping_ = false;  // the thread starts no further task
   std::thread thread_;
 };
 

@@ -137,6 +137,9 @@ class PanelProduct {
                          column / Operand::kBlockColumns * weight.block_stride + k_begin * weight.row_stride;
       for (int64_t row = 0; row * Operand::kStepK < RoundUp(k_count, kTileK); ++row) {
         const int64_t left = k_count - row * Operand::kStepK;
+        // The same rows of the next panel: they arrive while this one is multiplied.
+        const char* next = reinterpret_cast<const char*>(w + (row * Operand::kStepK + kPanelSteps * kTileK) * weight.row_stride);
+        for (int line = 0; line < Operand::kVectors; ++line) _mm_prefetch(next + 64 * line, _MM_HINT_T1);
         __m512i operand[Operand::kVectors];
         if (left >= Operand::kStepK && lanes == Operand::kBlockColumns) {
           Operand::template LoadStep<kPacked>(w + row * Operand::kStepK * weight.row_stride, weight.row_stride,
