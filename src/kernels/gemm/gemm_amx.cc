@@ -22,6 +22,7 @@ constexpr int64_t kPanelSteps = 8;
 // for all of them; few rows take one panel through all of k, so that the weight is read as one stream.
 constexpr int64_t kGroupPanels = 6;
 constexpr int64_t kManyRows = 64;
+constexpr int64_t kFewPanels = 2;
 // Rows whose sums of a group wait in the second-level cache: 384 KB.
 constexpr int64_t kBlockRows = 512;
 
@@ -38,6 +39,22 @@ struct Bf16Tiles {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
   }
+  static inline void MultiplyFew(int column_tile) {
+    switch (column_tile) {
+      case 0:
+        _tile_dpbf16ps(0, 4, 5);
+        break;
+      case 1:
+        _tile_dpbf16ps(1, 4, 6);
+        break;
+      case 2:
+        _tile_dpbf16ps(2, 4, 5);
+        break;
+      default:
+        _tile_dpbf16ps(3, 4, 6);
+        break;
+    }
+  }
 };
 
 struct S8Tiles {
@@ -52,6 +69,22 @@ struct S8Tiles {
   static void Multiply2() {
     _tile_dpbssd(0, 4, 6);
     _tile_dpbssd(1, 4, 7);
+  }
+  static inline void MultiplyFew(int column_tile) {
+    switch (column_tile) {
+      case 0:
+        _tile_dpbssd(0, 4, 5);
+        break;
+      case 1:
+        _tile_dpbssd(1, 4, 6);
+        break;
+      case 2:
+        _tile_dpbssd(2, 4, 5);
+        break;
+      default:
+        _tile_dpbssd(3, 4, 6);
+        break;
+    }
   }
 };
 
@@ -71,8 +104,19 @@ class TileShape {
     if (first == first_ && second == second_) return;
     first_ = first;
     second_ = second;
+    Load({first, first, second, second, first, second, kTileRows, kTileRows});
+  }
+
+  // For one row tile times four column tiles: sums in 0 to 3, rows of A in 4, columns in 5 and 6.
+  void SetFew(int64_t rows) {
+    if (first_ == -rows) return;
+    first_ = -rows;
+    Load({rows, rows, rows, rows, rows, kTileRows, kTileRows, 0});
+  }
+
+ private:
+  static void Load(const int64_t (&rows)[8]) {
     TileConfig config;
-    const int64_t rows[8] = {first, first, second, second, first, second, kTileRows, kTileRows};
     for (int tile = 0; tile < 8; ++tile) {
       if (rows[tile] == 0) continue;
       config.rows[tile] = static_cast<uint8_t>(rows[tile]);
@@ -81,7 +125,6 @@ class TileShape {
     _tile_loadconfig(&config);
   }
 
- private:
   int64_t first_ = 0;
   int64_t second_ = 0;
 };
@@ -110,13 +153,61 @@ class PanelProduct {
         MultiplyPanel(a + k, args.a_row_stride, rows, panel_k, panel, k == 0, sums[p], shape);
       }
     }
-    for (int64_t p = 0; p < num_panels; ++p) {
-      const int64_t column = first_column + p * kPanelColumns;
-      const int64_t begin = Larger(args.column_begin - column, 0);
-      Operand::StoreRows(sums[p], rows, begin, Smaller(args.column_end - column, kPanelColumns),
-                         args.c + row_begin * args.c_row_stride + column + begin - args.column_begin,
-                         args.c_row_stride);
+    StorePanels(args, first_column, num_panels, row_begin, rows, scratch);
+  }
+
+  // At most 16 rows times up to kFewPanels panels: the sums stay in their tiles for all of k, and the columns of the
+  // weight are read side by side, as several streams fetch more than one. The next step's columns are loaded before
+  // this one's are multiplied.
+  template <bool kPacked, class Args>
+  static void RunFew(const Args& args, int64_t first_column, int64_t num_panels, TileShape* shape) {
+    auto* scratch = static_cast<Scratch*>(args.scratch);
+    const WeightView& weight = args.weight;
+    shape->SetFew(args.rows);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    alignas(64) Element tail[kTileRows * kTileK];
+    const auto load = [&](int64_t k, __m512i* step) {
+      for (int64_t p = 0; p < num_panels; ++p) {
+        LoadPanel<kPacked>(weight, first_column + p * kPanelColumns, k, Smaller(kTileK, weight.k - k),
+                           step + p * kPanelTiles * kTileRows);
+      }
+    };
+    __m512i* step = scratch->panel;
+    __m512i* next_step = scratch->panel + kFewPanels * kPanelTiles * kTileRows;
+    load(0, step);
+    for (int64_t k = 0; k < weight.k; k += kTileK) {
+      if (k + kTileK < weight.k) load(k + kTileK, next_step);
+      if (weight.k - k >= kTileK) {
+        _tile_loadd(4, args.a + k, args.a_row_stride * static_cast<int64_t>(sizeof(Element)));
+      } else {
+        CopyTail(args.a + k, args.a_row_stride, args.rows, weight.k - k, tail);
+        _tile_loadd(4, tail, kTileRowBytes);
+      }
+      _tile_loadd(5, step, kTileRowBytes);
+      Tiles::MultiplyFew(0);
+      _tile_loadd(6, step + kTileRows, kTileRowBytes);
+      Tiles::MultiplyFew(1);
+      if (num_panels > 1) {
+        _tile_loadd(5, step + 2 * kTileRows, kTileRowBytes);
+        Tiles::MultiplyFew(2);
+        _tile_loadd(6, step + 3 * kTileRows, kTileRowBytes);
+        Tiles::MultiplyFew(3);
+      }
+      __m512i* used = step;
+      step = next_step;
+      next_step = used;
     }
+    constexpr int64_t kSumStride = kPanelColumns * static_cast<int64_t>(sizeof(int32_t));
+    _tile_stored(0, scratch->sums[0], kSumStride);
+    _tile_stored(1, scratch->sums[0] + kTileRows, kSumStride);
+    if (num_panels > 1) {
+      _tile_stored(2, scratch->sums[1], kSumStride);
+      _tile_stored(3, scratch->sums[1] + kTileRows, kSumStride);
+    }
+    StorePanels(args, first_column, num_panels, 0, args.rows, scratch);
   }
 
  private:
@@ -125,6 +216,18 @@ class PanelProduct {
     __m512i panel[kPanelSteps * kPanelTiles * kTileRows];
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
+
+  template <class Args>
+  static void StorePanels(const Args& args, int64_t first_column, int64_t num_panels, int64_t row_begin, int64_t rows,
+                          const Scratch* scratch) {
+    for (int64_t p = 0; p < num_panels; ++p) {
+      const int64_t column = first_column + p * kPanelColumns;
+      const int64_t begin = Larger(args.column_begin - column, 0);
+      Operand::StoreRows(scratch->sums[p], rows, begin, Smaller(args.column_end - column, kPanelColumns),
+                         args.c + row_begin * args.c_row_stride + column + begin - args.column_begin,
+                         args.c_row_stride);
+    }
+  }
 
   // Tile t of step s: 16 operand rows of 64 bytes. What lies past the weight's rows and columns is zero.
   template <bool kPacked>
@@ -138,7 +241,8 @@ class PanelProduct {
       for (int64_t row = 0; row * Operand::kStepK < RoundUp(k_count, kTileK); ++row) {
         const int64_t left = k_count - row * Operand::kStepK;
         // The same rows of the next panel: they arrive while this one is multiplied.
-        const char* next = reinterpret_cast<const char*>(w + (row * Operand::kStepK + kPanelSteps * kTileK) * weight.row_stride);
+        const char* next =
+            reinterpret_cast<const char*>(w + (row * Operand::kStepK + kPanelSteps * kTileK) * weight.row_stride);
         for (int line = 0; line < Operand::kVectors; ++line) _mm_prefetch(next + 64 * line, _MM_HINT_T1);
         __m512i operand[Operand::kVectors];
         if (left >= Operand::kStepK && lanes == Operand::kBlockColumns) {
@@ -237,21 +341,34 @@ class PanelProduct {
   }
 };
 
+template <bool kBool>
+struct Constant {
+  static constexpr bool kValue = kBool;
+};
+
 template <class Tiles, class Args>
 void Gemm(const Args& args) {
   const bool packed = args.weight.row_stride == Tiles::Operand::kBlockColumns;
   const int64_t first_panel = args.column_begin / kPanelColumns;
   const int64_t panel_end = (args.column_end + kPanelColumns - 1) / kPanelColumns;
-  const int64_t group_panels = args.rows > kManyRows ? kGroupPanels : 1;
+  const int64_t group_panels = args.rows > kManyRows ? kGroupPanels : args.rows <= kTileRows ? kFewPanels : 1;
   TileShape shape;
   for (int64_t row = 0; row < args.rows; row += kBlockRows) {
     const int64_t rows = Smaller(kBlockRows, args.rows - row);
     for (int64_t panel = first_panel; panel < panel_end; panel += group_panels) {
       const int64_t num_panels = Smaller(group_panels, panel_end - panel);
+      const auto run = [&](auto is_packed) {
+        constexpr bool kPacked = decltype(is_packed)::kValue;
+        if (args.rows <= kTileRows) {
+          PanelProduct<Tiles>::template RunFew<kPacked>(args, panel * kPanelColumns, num_panels, &shape);
+        } else {
+          PanelProduct<Tiles>::template Run<kPacked>(args, panel * kPanelColumns, num_panels, row, rows, &shape);
+        }
+      };
       if (packed) {
-        PanelProduct<Tiles>::template Run<true>(args, panel * kPanelColumns, num_panels, row, rows, &shape);
+        run(Constant<true>());
       } else {
-        PanelProduct<Tiles>::template Run<false>(args, panel * kPanelColumns, num_panels, row, rows, &shape);
+        run(Constant<false>());
       }
     }
   }
