@@ -35,6 +35,7 @@ ARROWS = {
                      NATIVE_HEADERS],
     "include/cann": [CANN_HEADERS],
     "include/mlaprolog": [NATIVE_HEADERS],
+    "bench": ["bench/**", "tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "tools": ["tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "tools/safetensors": ["tools/safetensors/**"],
     "examples": [CANN_HEADERS],

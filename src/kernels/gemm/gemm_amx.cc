@@ -18,8 +18,8 @@ constexpr int64_t kPanelColumns = 32;  // two tiles of 16 columns
 constexpr int64_t kPanelTiles = 2;
 // Steps of one tile's k in a panel: 16 KB of operands, which stay in the first-level cache.
 constexpr int64_t kPanelSteps = 8;
-// Many rows take several panels of columns through each step of k, so that a piece of A that has come from afar is used
-// for all of them; few rows take one panel through all of k, so that the weight is read as one stream.
+// Panels are loaded two at a time, side by side, as several streams fetch more than one. Many rows take several panels
+// through each piece of k, so that what has come of A from afar is used for all of them.
 constexpr int64_t kGroupPanels = 6;
 constexpr int64_t kManyRows = 64;
 constexpr int64_t kFewPanels = 2;
@@ -148,9 +148,19 @@ class PanelProduct {
     const Element* a = args.a + row_begin * args.a_row_stride;
     for (int64_t k = 0; k < weight.k; k += kPanelSteps * kTileK) {
       const int64_t panel_k = Smaller(kPanelSteps * kTileK, weight.k - k);
-      for (int64_t p = 0; p < num_panels; ++p) {
-        LoadPanel<kPacked>(weight, first_column + p * kPanelColumns, k, panel_k, panel);
-        MultiplyPanel(a + k, args.a_row_stride, rows, panel_k, panel, k == 0, sums[p], shape);
+      for (int64_t p = 0; p < num_panels; p += kFewPanels) {
+        const int64_t panels = Smaller(kFewPanels, num_panels - p);
+        for (int64_t step = 0; step * kTileK < panel_k; ++step) {
+          for (int64_t q = 0; q < panels; ++q) {
+            LoadPanel<kPacked>(weight, first_column + (p + q) * kPanelColumns, k + step * kTileK,
+                               Smaller(kTileK, panel_k - step * kTileK),
+                               panel + (q * kPanelSteps + step) * kPanelTiles * kTileRows);
+          }
+        }
+        for (int64_t q = 0; q < panels; ++q) {
+          MultiplyPanel(a + k, args.a_row_stride, rows, panel_k, panel + q * kPanelSteps * kPanelTiles * kTileRows,
+                        k == 0, sums[p + q], shape);
+        }
       }
     }
     StorePanels(args, first_column, num_panels, row_begin, rows, scratch);
@@ -213,7 +223,7 @@ class PanelProduct {
  private:
   struct alignas(64) Scratch {
     int32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
-    __m512i panel[kPanelSteps * kPanelTiles * kTileRows];
+    __m512i panel[kFewPanels * kPanelSteps * kPanelTiles * kTileRows];
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
@@ -351,7 +361,7 @@ void Gemm(const Args& args) {
   const bool packed = args.weight.row_stride == Tiles::Operand::kBlockColumns;
   const int64_t first_panel = args.column_begin / kPanelColumns;
   const int64_t panel_end = (args.column_end + kPanelColumns - 1) / kPanelColumns;
-  const int64_t group_panels = args.rows > kManyRows ? kGroupPanels : args.rows <= kTileRows ? kFewPanels : 1;
+  const int64_t group_panels = args.rows > kManyRows ? kGroupPanels : kFewPanels;
   TileShape shape;
   for (int64_t row = 0; row < args.rows; row += kBlockRows) {
     const int64_t rows = Smaller(kBlockRows, args.rows - row);
