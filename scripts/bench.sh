@@ -16,23 +16,7 @@ case "$mode" in
   *) mode=--quick ;;
 esac
 
-scripts/install_packages.sh build
-missing=()
-for package in libdnnl-dev python3; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
-done
-if [ "${#missing[@]}" -gt 0 ]; then
-  as_root=()
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || { echo "missing packages: ${missing[*]}; install them as root" >&2; exit 1; }
-    as_root=(sudo)
-  fi
-  echo "installing: ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  "${as_root[@]}" apt-get -q update >/dev/null
-  "${as_root[@]}" apt-get -q install -y --no-install-recommends "${missing[@]}" >/dev/null
-fi
-
+scripts/install_packages.sh bench
 cmake --preset release -DMLAP_BUILD_BENCH=ON -DMLAP_BUILD_TESTS=OFF >/dev/null
 cmake --build --preset release --target mlaprolog_bench
 bench=build/release/bin/mlaprolog_bench

@@ -4,17 +4,20 @@
 #   scripts/install_packages.sh build          what a build of the library and the command line needs
 #   scripts/install_packages.sh test           what the test suite needs as well
 #   scripts/install_packages.sh lint           clang-format and clang-tidy
+#   scripts/install_packages.sh bench          what the benchmark needs as well: oneDNN
 set -euo pipefail
 
 build=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev)
 test=("${build[@]}" libgtest-dev python3 python3-numpy binutils)
 lint=("${test[@]}" clang-format-14 clang-tidy-14)
+bench=("${build[@]}" libdnnl-dev python3)
 
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;
   test) wanted=("${test[@]}") ;;
   lint) wanted=("${lint[@]}") ;;
-  *) echo "usage: $0 build|test|lint" >&2; exit 2 ;;
+  bench) wanted=("${bench[@]}") ;;
+  *) echo "usage: $0 build|test|lint|bench" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -42,7 +42,7 @@ ARROWS = {
 }
 
 # Where the compiler looks for an included file, after the directory of the including one.
-SEARCH_PATH = ["src", "include", "include/cann", "tools", "tools/safetensors", "tests"]
+SEARCH_PATH = ["src", "include", "include/cann", "tools", "tools/safetensors", "bench", "tests"]
 
 SUFFIXES = {".c", ".cc", ".h", ".hpp", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
@@ -101,7 +101,7 @@ def faults_of(root, path):
 
 
 def sources(root):
-    for top in ("src", "include", "tools", "examples"):
+    for top in ("src", "include", "tools", "bench", "examples"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix in SUFFIXES and path.is_file():
                 yield path
