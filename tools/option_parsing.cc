@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -31,8 +32,11 @@ std::string DescribeUnknown(const CLI::App& app, const std::string& first) {
 
 CLI::Validator WholeNumber(int64_t min, int64_t max) {
   const auto check = [min, max](const std::string& given) -> std::string {
+    // Not CLI11's conversion, which takes what is too large for the largest number.
     int64_t number = 0;
-    if (CLI::detail::lexical_cast(given, number) && number >= min && number <= max) return "";
+    const char* end = given.data() + given.size();
+    const auto [parsed, error] = std::from_chars(given.data(), end, number);
+    if (error == std::errc() && parsed == end && number >= min && number <= max) return "";
     const std::string expected =
         min == max ? fmt::format("{}", min) : fmt::format("a whole number from {} to {}", min, max);
     return fmt::format("expected {}, found '{}'", expected, OneLine(given));

@@ -281,7 +281,8 @@ Status ToPrologArgs(const mlap_prolog_args& args, PrologArgs* out) {
       checks.Refuse("intermediates", "struct_size set to its size", std::to_string(wanted.struct_size));
       return checks.status();
     }
-    const auto check = [&](const char* name, const mlap_tensor& tensor, mlap_dtype dtype, std::vector<int64_t> dims) {
+    const auto check = [&](const char* name, const mlap_tensor& tensor, mlap_dtype dtype,
+                           const std::vector<int64_t>& dims) {
       if (!IsAbsent(tensor)) checks.CheckPlain(name, tensor, dtype, dims);
     };
     const int64_t T = shape.tokens;

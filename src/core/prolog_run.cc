@@ -339,7 +339,7 @@ Status CheckCacheIndex(const PrologArgs& args) {
 Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTable& kernels, Executor* executor,
                  void* workspace, StageTimes* times) {
   if (args.shape.tokens == 0) return Status();
-  const Status status = CheckCacheIndex(args);
+  Status status = CheckCacheIndex(args);
   if (!status.ok()) return status;
   auto* aligned =
       reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) & ~(kAlignment - 1));

@@ -87,7 +87,7 @@ Status ProcessThreads(int* num_threads) {
   static std::atomic<int> decided{0};
   int threads = decided.load();
   if (threads == 0) {
-    const Status status = ConfiguredThreads(&threads);
+    Status status = ConfiguredThreads(&threads);
     if (!status.ok()) return status;
     int expected = 0;
     if (!decided.compare_exchange_strong(expected, threads)) threads = expected;

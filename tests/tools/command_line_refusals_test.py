@@ -90,6 +90,7 @@ class Refusals(CommandLineTest):
                      ("new-case", out, "--rope", "7"), ("new-case", out, "--rope", "8", "--cache-mode", "PA_NZ"),
                      ("new-case", out, "--tokens", "4", "--batch", "2"), ("new-case", out, "--blocks", "some"),
                      ("new-case", out, "--blocks", "1", "--tokens", "200"), ("new-case", out, "--seed", "-1"),
+                     ("new-case", out, "--seed", "18446744073709551615"),
                      ("new-case", out, "--blocks", 2**31, "--block-size", 2**20),
                      ("new-case", out, "--epsilon", "nan"), ("new-case", out, "--rope-theta", "0"),
                      ("new-case", out, "--hidden", 2**20, "--q-rank", 2**20, "--heads", 2**20, "--nope", 2**20,
