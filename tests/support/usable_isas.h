@@ -2,10 +2,18 @@
 #ifndef MLAP_TESTS_SUPPORT_USABLE_ISAS_H_
 #define MLAP_TESTS_SUPPORT_USABLE_ISAS_H_
 
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "cpu/dispatch.h"
+
+namespace mlap {
+
+// How GoogleTest shows a choice: by its name.
+inline void PrintTo(const KernelChoice& choice, std::ostream* out) { *out << choice.isa; }
+
+}  // namespace mlap
 
 namespace mlap::test {
 
