@@ -9,8 +9,6 @@
 namespace mlap {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
 // Enough tokens that streaming all weights again for the next block is a small part of the block's arithmetic; it
 // bounds the workspace to about 10 MB.
 constexpr int64_t kTokenBlock = 1024;
@@ -38,9 +36,9 @@ class Layout {
     int64_t bytes = 0;
     overflow_ |= __builtin_mul_overflow(rows, columns, &bytes) ||
                  __builtin_mul_overflow(bytes, element_bytes, &bytes) ||
-                 __builtin_add_overflow(bytes, kAlignment - 1, &bytes);
+                 __builtin_add_overflow(bytes, kWorkspaceAlignment - 1, &bytes);
     const int64_t begin = size_;
-    overflow_ |= __builtin_add_overflow(size_, bytes / kAlignment * kAlignment, &size_);
+    overflow_ |= __builtin_add_overflow(size_, bytes / kWorkspaceAlignment * kWorkspaceAlignment, &size_);
     return begin;
   }
   int64_t size() const { return size_; }
@@ -128,7 +126,7 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   if (shared.overflow() || scratch.overflow()) {
     return Status(StatusCode::kInvalidArgument, "the sizes of the call ask for a workspace of more than 2^63 bytes");
   }
-  result.workspace_bytes = shape.tokens == 0 ? 0 : static_cast<uint64_t>(shared.size() + kAlignment);
+  result.workspace_bytes = shape.tokens == 0 ? 0 : static_cast<uint64_t>(shared.size() + kWorkspaceAlignment);
   *plan = result;
   return Status();
 }

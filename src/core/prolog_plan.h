@@ -9,7 +9,16 @@
 
 namespace mlap {
 
-// Byte offsets into the workspace, each aligned to 64 from an aligned start.
+// Where buffers in a workspace begin: a multiple of this many bytes.
+inline constexpr int64_t kWorkspaceAlignment = 64;
+
+// The first aligned byte of memory that may begin anywhere; up to kWorkspaceAlignment - 1 bytes are passed over.
+inline char* AlignedWorkspace(void* workspace) {
+  constexpr uintptr_t kMask = kWorkspaceAlignment - 1;
+  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kMask) & ~kMask);
+}
+
+// Byte offsets into the workspace, each aligned to kWorkspaceAlignment from an aligned start.
 struct WorkspaceLayout {
   int64_t c_q_product = 0;     // bf16 or s32 [token_block, Hcq]         x W_DQ
   int64_t ckv_kr_product = 0;  // bf16 or s32 [token_block, Hckv + Dr]   x W_DKV|KR

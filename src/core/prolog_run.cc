@@ -10,8 +10,6 @@
 namespace mlap {
 namespace {
 
-constexpr uintptr_t kAlignment = 64;
-
 // The stages of one block of tokens [token_begin, token_begin + num_tokens). Row t of every workspace buffer belongs to
 // token token_begin + t.
 class BlockRun {
@@ -341,8 +339,7 @@ Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTab
   if (args.shape.tokens == 0) return Status();
   Status status = CheckCacheIndex(args);
   if (!status.ok()) return status;
-  auto* aligned =
-      reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) & ~(kAlignment - 1));
+  char* aligned = AlignedWorkspace(workspace);
   const DefaultFloatEnvironment environment;
   // The workspace has scratch for the plan's workers and no more.
   SerialExecutor serial;

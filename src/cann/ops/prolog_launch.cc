@@ -22,8 +22,6 @@
 namespace mlap::cann {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-
 // Everything about a call that does not depend on where its tensors lie.
 struct PreparedCall {
   const char* op_name = nullptr;
@@ -128,8 +126,7 @@ mlap_cann_report ToReport(const PreparedCall& prepared, const StageTimes& times)
 
 TaskResult RunTask(const PreparedCall& prepared, const std::vector<TensorSlot>& slots, char* workspace,
                    aclrtStream stream) {
-  constexpr uintptr_t kMask = kAlignment - 1;
-  workspace = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(workspace) + kMask) & ~kMask);
+  workspace = AlignedWorkspace(workspace);
   for (int i = 0; i < kNumParams; ++i) {
     if (prepared.dense_offset[i] >= 0) CopyDense(slots[i].tensor, workspace + prepared.dense_offset[i]);
   }
@@ -212,12 +209,12 @@ aclnnStatus PublishProlog(const char* function, const char* op_name, const Prolo
       const auto param = static_cast<Param>(i);
       if (!call.tensors.present[param] || !NeedsDenseCopy(param, call.tensors[param])) continue;
       prepared->dense_offset[param] = bytes;
-      overflow |= __builtin_add_overflow(bytes, DenseBytes(call.tensors[param]) + kAlignment - 1, &bytes);
-      bytes = bytes / kAlignment * kAlignment;
+      overflow |= __builtin_add_overflow(bytes, DenseBytes(call.tensors[param]) + kWorkspaceAlignment - 1, &bytes);
+      bytes = bytes / kWorkspaceAlignment * kWorkspaceAlignment;
     }
     prepared->plan_offset = bytes;
     overflow |= __builtin_add_overflow(bytes, static_cast<int64_t>(prepared->plan.workspace_bytes), &bytes);
-    overflow |= __builtin_add_overflow(bytes, kAlignment - 1, &bytes);  // the workspace may begin anywhere
+    overflow |= __builtin_add_overflow(bytes, kWorkspaceAlignment - 1, &bytes);  // the workspace may begin anywhere
     if (overflow) {
       return FailOp(ACLNN_ERR_INNER_TILING_ERROR,
                     RefusalText(function, "tokenX", "a call whose workspace fits into memory", "more than 2^63 bytes",

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/bf16.h"
+#include "kernels/vector/vector_avx512.h"
 
 namespace mlap {
 namespace {
@@ -54,14 +55,8 @@ struct Bf16Operand {
 
   // Stores lanes [begin, end) of 16 sums, rounded to bf16, to c[0, end - begin).
   static inline void StoreRounded(__m512 sum, int64_t begin, int64_t end, Bf16* c) {
-    const __m512i bits = _mm512_castps_si512(sum);
-    const __m512i upper = _mm512_srli_epi32(bits, 16);
-    const __m512i lsb = _mm512_and_si512(upper, _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(lsb, _mm512_set1_epi32(0x7fff))), 16);
-    const __mmask16 is_nan = _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q);
-    rounded = _mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40));
     const __mmask16 mask = static_cast<__mmask16>(FirstLanes16(end) & ~FirstLanes16(begin));
-    _mm256_mask_storeu_epi16(c - begin, mask, _mm512_cvtepi32_epi16(rounded));
+    _mm256_mask_storeu_epi16(c - begin, mask, VectorAvx512::RoundToBf16Bits(sum));
   }
 
   // Stores columns [begin, end) of rows of 32 sums.

@@ -100,22 +100,15 @@ struct alignas(64) TileConfig {
 // The tiles' current shape: pairs of row tiles of `first` and `second` rows; `second` may be 0.
 class TileShape {
  public:
-  void Set(int64_t first, int64_t second) {
-    if (first == first_ && second == second_) return;
-    first_ = first;
-    second_ = second;
-    Load({first, first, second, second, first, second, kTileRows, kTileRows});
-  }
+  void Set(int64_t first, int64_t second) { Load({first, first, second, second, first, second, kTileRows, kTileRows}); }
 
   // For one row tile times four column tiles: sums in 0 to 3, rows of A in 4, columns in 5 and 6.
-  void SetFew(int64_t rows) {
-    if (first_ == -rows) return;
-    first_ = -rows;
-    Load({rows, rows, rows, rows, rows, kTileRows, kTileRows, 0});
-  }
+  void SetFew(int64_t rows) { Load({rows, rows, rows, rows, rows, kTileRows, kTileRows, 0}); }
 
  private:
-  static void Load(const int64_t (&rows)[8]) {
+  void Load(const int64_t (&rows)[8]) {
+    if (__builtin_memcmp(rows_, rows, sizeof(rows_)) == 0) return;
+    __builtin_memcpy(rows_, rows, sizeof(rows_));
     TileConfig config;
     for (int tile = 0; tile < 8; ++tile) {
       if (rows[tile] == 0) continue;
@@ -125,8 +118,7 @@ class TileShape {
     _tile_loadconfig(&config);
   }
 
-  int64_t first_ = 0;
-  int64_t second_ = 0;
+  int64_t rows_[8] = {};  // of the tiles, as loaded; a shape without rows is never asked for
 };
 
 template <class Tiles>
