@@ -196,7 +196,7 @@ class BlockRun {
     Bf16* bf16_row = Scratch<Bf16>(worker, plan_.layout.cache_row);
     int8_t* int8_row = Scratch<int8_t>(worker, plan_.layout.cache_row);
     for (int64_t t = 0; t < num_tokens_; ++t) {
-      const int64_t slot = args_.cache_index[token_begin_ + t];
+      const int64_t slot = args_.slots.cache_index[token_begin_ + t];
       // Checked before anything ran, and again here: the index is the caller's memory and may have changed since.
       if (slot < 0 || slot >= args_.kv_cache.Capacity()) continue;
       FinishDown(plan_.layout.ckv_kr_product, shape_.KvColumns(), t, args_.dequant_scale_w_dkv_kr, c_kv);
@@ -211,6 +211,8 @@ class BlockRun {
           break;
         case KvQuant::kPerChannel:
           kernels_.quantize_per_channel.run(c_kv, args_.quant_scale_ckv, shape_.kv_rank, int8_row);
+          break;
+        case KvQuant::kPerGroup:
           break;
       }
       WriteCacheRow(args_.kv_cache, slot, bf16_row, shape_.kv_rank);
@@ -322,9 +324,9 @@ Status CheckCacheIndex(const PrologArgs& args) {
   if (args.kv_cache.block_num == 0) return Status();
   const int64_t capacity = args.kv_cache.Capacity();
   for (int64_t t = 0; t < args.shape.tokens; ++t) {
-    if (args.cache_index[t] >= capacity) {
+    if (args.slots.cache_index[t] >= capacity) {
       return Status(StatusCode::kIndexOutOfRange,
-                    "cacheIndex: token " + std::to_string(t) + " has index " + std::to_string(args.cache_index[t]) +
+                    "cacheIndex: token " + std::to_string(t) + " has index " + std::to_string(args.slots.cache_index[t]) +
                         ", but the cache holds " + std::to_string(capacity) + " slots (BlockNum " +
                         std::to_string(args.kv_cache.block_num) + " x BlockSize " +
                         std::to_string(args.kv_cache.block_size) +

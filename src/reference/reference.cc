@@ -211,10 +211,10 @@ void RunReference(const PrologArgs& args, const ReferenceOptions& options) {
     finish(&k_r[t], t, quantize_x ? args.dequant_scale_w_dkv_kr + shape.kv_rank : nullptr);
     Append(&seen.c_kv, c_kv[t]);
     Append(&seen.k_r, k_r[t]);
-    if (args.kv_cache.block_num == 0 || args.cache_index[t] < 0) continue;
-    WriteCacheRow(args.kv_cache, args.cache_index[t], c_kv[t], args.quant_scale_ckv,
+    if (args.kv_cache.block_num == 0 || args.slots.cache_index[t] < 0) continue;
+    WriteCacheRow(args.kv_cache, args.slots.cache_index[t], c_kv[t], args.quant_scale_ckv,
                   args.mode.kv_quant == KvQuant::kPerTensor);
-    WriteCacheRow(args.kr_cache, args.cache_index[t], Rope(k_r[t], args.rope_cos + row * Dr, args.rope_sin + row * Dr),
+    WriteCacheRow(args.kr_cache, args.slots.cache_index[t], Rope(k_r[t], args.rope_cos + row * Dr, args.rope_sin + row * Dr),
                   args.quant_scale_ckr, false);
   }
 

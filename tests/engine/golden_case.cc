@@ -88,7 +88,7 @@ PrologArgs GoldenCase::Args(Outputs* out) const {
   args.gamma_ckv = Pointer<Bf16>("rmsnorm_gamma_ckv");
   args.rope_sin = Pointer<Bf16>("rope_sin");
   args.rope_cos = Pointer<Bf16>("rope_cos");
-  args.cache_index = Pointer<int64_t>("cache_index");
+  args.slots.cache_index = Pointer<int64_t>("cache_index");
   args.dequant_scale_x = Pointer<float>("dequant_scale_x");
   args.dequant_scale_w_dq = Pointer<float>("dequant_scale_w_dq");
   args.dequant_scale_w_dkv_kr = Pointer<float>("dequant_scale_w_dkv_kr");

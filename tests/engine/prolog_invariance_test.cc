@@ -121,10 +121,10 @@ TEST_P(InvarianceTest, TheLastOfEqualSlotsWins) {
     ThreadPool pool(3);
     const std::vector<int64_t> same(16, 70);
     PrologArgs args = call.Args(0, 16, &together);
-    args.cache_index = same.data();
+    args.slots.cache_index = same.data();
     RunCall(args, GetParam().table, &pool);
     args = call.Args(15, 16, &last_only);
-    args.cache_index = same.data();
+    args.slots.cache_index = same.data();
     RunCall(args, GetParam().table, &pool);
     EXPECT_EQ(together.kv_cache, last_only.kv_cache) << Describe(options);
     EXPECT_EQ(together.kr_cache, last_only.kr_cache) << Describe(options);
@@ -140,7 +140,7 @@ TEST_P(InvarianceTest, AnIndexOutOfRangeWritesNothing) {
     PrologArgs args = call.Args(0, 5, &out);
     for (const int64_t bad : {capacity, capacity + 1, INT64_MAX}) {
       const std::vector<int64_t> index = {0, 1, -1, bad, 2};
-      args.cache_index = index.data();
+      args.slots.cache_index = index.data();
       PrologPlan plan;
       ASSERT_TRUE(PlanProlog(args.shape, args.mode, 1, &plan).ok());
       std::vector<char> workspace(plan.workspace_bytes);
@@ -178,12 +178,12 @@ TEST_P(InvarianceTest, AnIndexThatChangesWhileTheCallRunsStaysInTheCache) {
       RandomCall::Outputs out = call.FreshOutputs(), expected = call.FreshOutputs();
       std::vector<int64_t> index = {0, 1, 2, 3, 4};
       PrologArgs args = call.Args(0, 5, &out);
-      args.cache_index = index.data();
+      args.slots.cache_index = index.data();
       MeddlingExecutor meddling(&index[3], value, 1);
       RunCall(args, GetParam().table, &meddling);
       index[3] = -1;
       args = call.Args(0, 5, &expected);
-      args.cache_index = index.data();
+      args.slots.cache_index = index.data();
       SerialExecutor serial;
       RunCall(args, GetParam().table, &serial);
       EXPECT_TRUE(out == expected) << Describe(options) << " " << value;

@@ -147,7 +147,7 @@ PrologArgs RandomCall::Args(int64_t begin, int64_t end, Outputs* out) const {
   args.gamma_ckv = gamma_ckv_.data();
   args.rope_sin = sin_.data() + begin * shape.rope;
   args.rope_cos = cos_.data() + begin * shape.rope;
-  args.cache_index = cache_index_.data() + begin;
+  args.slots.cache_index = cache_index_.data() + begin;
   args.kv_cache = ContiguousCache(out->kv_cache.data(), kv_type, options_.cache_order, options_.block_num,
                                   options_.block_size, shape.kv_rank);
   args.kr_cache = ContiguousCache(out->kr_cache.data(), kr_type, options_.cache_order, options_.block_num,
