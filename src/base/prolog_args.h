@@ -9,6 +9,7 @@
 
 #include "base/bf16.h"
 #include "base/cache_view.h"
+#include "base/e8m0.h"
 #include "base/weight_view.h"
 
 namespace mlap {
@@ -45,14 +46,13 @@ enum class KvQuant {
                 // kr_cache is empty; with kUqQr and the full modes
 };
 
-inline constexpr int64_t kKvGroup = 128;  // tileSize
-inline constexpr int64_t kMxGroup = 32;   // values that share an E8M0 scale
+inline constexpr int64_t kKvGroup = 128;  // tileSize; kMxGroup is in base/e8m0.h
 
 // The two device generations compute some roundings differently (docs/numerics.md).
 enum class NumericRules { kA2, k950 };
 
-// How pairs of rope columns lie before and after RoPE. The operator is kInterleavedToHalf; the others serve models whose
-// weights were prepared otherwise.
+// How pairs of rope columns lie before and after RoPE. The operator is kInterleavedToHalf; the others serve models
+// whose weights were prepared otherwise.
 enum class RopeStyle {
   kInterleavedToHalf,  // pairs (2i, 2i + 1) in, real parts first and imaginary parts second out
   kHalf,               // pairs (i, Dr / 2 + i) in and out
@@ -72,9 +72,9 @@ struct TokenSlots {
   const int64_t* cache_index = nullptr;  // a negative slot or page writes no row; not read if the caches are empty
   int64_t num_indices = 0;               // of cache_index, kBlocks
   // kBlocks: the sequences that the tokens are made of. Either all have one length, or their ends are listed.
-  int64_t num_sequences = 0;                // B
-  int64_t sequence_length = 0;              // S; when sequence_ends is null
-  const int32_t* sequence_ends = nullptr;   // [B] actualSeqLen: T of the sequences up to and with each, ascending
+  int64_t num_sequences = 0;               // B
+  int64_t sequence_length = 0;             // S; when sequence_ends is null
+  const int32_t* sequence_ends = nullptr;  // [B] actualSeqLen: T of the sequences up to and with each, ascending
 };
 
 struct PrologMode {
@@ -96,18 +96,18 @@ struct PrologArgs {
   PrologShape shape;
   PrologMode mode;
 
-  const void* token_x = nullptr;         // [T, He] bf16; int8 in kFull
-  WeightView weight_dq;                  // [He, Hcq]
-  WeightView weight_uq_qr;               // [Hcq, N * (D + Dr)], per head D nope columns, then Dr rope columns
-  const Bf16* weight_uk = nullptr;       // [N, D, Hckv]
-  WeightView weight_dkv_kr;              // [He, Hckv + Dr]
-  const Bf16* gamma_cq = nullptr;        // [Hcq]
-  const Bf16* gamma_ckv = nullptr;       // [Hckv]
-  const Bf16* rope_sin = nullptr;        // [T, Dr]
-  const Bf16* rope_cos = nullptr;        // [T, Dr]
+  const void* token_x = nullptr;    // [T, He] bf16; int8 in kFull
+  WeightView weight_dq;             // [He, Hcq]
+  WeightView weight_uq_qr;          // [Hcq, N * (D + Dr)], per head D nope columns, then Dr rope columns
+  const Bf16* weight_uk = nullptr;  // [N, D, Hckv]
+  WeightView weight_dkv_kr;         // [He, Hckv + Dr]
+  const Bf16* gamma_cq = nullptr;   // [Hcq]
+  const Bf16* gamma_ckv = nullptr;  // [Hckv]
+  const Bf16* rope_sin = nullptr;   // [T, Dr]
+  const Bf16* rope_cos = nullptr;   // [T, Dr]
   TokenSlots slots;
-  CacheView kv_cache;                    // width Hckv at least; elements past Hckv stay untouched
-  CacheView kr_cache;                    // width Dr
+  CacheView kv_cache;  // width Hckv at least; elements past Hckv stay untouched
+  CacheView kr_cache;  // width Dr
 
   const float* dequant_scale_x = nullptr;         // [T], kFull
   const float* dequant_scale_w_dq = nullptr;      // [Hcq], kFull
