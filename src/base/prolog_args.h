@@ -9,6 +9,7 @@
 
 #include "base/bf16.h"
 #include "base/cache_view.h"
+#include "base/e8m0.h"
 #include "base/numeric_rules.h"
 #include "base/token_slots.h"
 #include "base/weight_view.h"
@@ -47,8 +48,7 @@ enum class KvQuant {
                 // kr_cache is empty; with kUqQr and the full modes
 };
 
-inline constexpr int64_t kKvGroup = 128;  // tileSize
-inline constexpr int64_t kMxGroup = 32;   // values that share an E8M0 scale
+inline constexpr int64_t kKvGroup = 128;  // tileSize; kMxGroup is in base/e8m0.h
 
 // The row of a kPerGroup cache: values, rope values, scales, without padding.
 struct GroupRow {

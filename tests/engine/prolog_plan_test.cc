@@ -41,7 +41,9 @@ TEST(PrologPlan, AQueryWithoutLowRankHasNoCqToQuantise) {
     mode.weight_quant = quant;
     const Status status = PlanProlog(shape, mode, 2, &plan);
     EXPECT_EQ(status.ok(), quant != WeightQuant::kUqQr);
-    if (!status.ok()) EXPECT_NE(status.text().find("low rank"), std::string::npos) << status.text();
+    if (!status.ok()) {
+      EXPECT_NE(status.text().find("low rank"), std::string::npos) << status.text();
+    }
   }
 }
 
