@@ -147,8 +147,7 @@ TEST_P(GoldenTest, Reference) {
   compare("k_r", seen.k_r, args.shape.rope);
   if (args.mode.weight_quant != WeightQuant::kNone) {
     compare("c_q_scale", seen.c_q_scale, 1);
-    const std::vector<float> int8_values(seen.c_q_int8.begin(), seen.c_q_int8.end());
-    CompareInt8(int8_values, golden.Numbers("expected.c_q_int8"), kReference.int8_share);
+    CompareInt8(ToNumbers(seen.c_q_quantized, true), golden.Numbers("expected.c_q_int8"), kReference.int8_share);
   }
 }
 
