@@ -22,7 +22,6 @@ struct SizeRule {
 };
 
 bool IsPaged(const CallKind& kind) { return kind.cache_mode->IsPaged(); }
-bool IsPerGroup(const CallKind& kind) { return kind.scenario->MergesCaches(); }
 bool IsMx(const CallKind& kind) { return kind.scenario->HasMxScales(); }
 
 // In the order in which the device looks at them.
@@ -50,7 +49,6 @@ const std::vector<SizeRule>& CpuRules() {
       {"He", kTokenX, &PrologDims::He, {}, kMxGroup, kAny, kMxGroup, IsMx},
       {"N", kWeightUk, &PrologDims::N, {}, 1, kAny},
       {"Hckv", kWeightDkvKr, &PrologDims::Hckv, {}, 1, kAny},
-      {"Hckv", kWeightDkvKr, &PrologDims::Hckv, {}, kKvGroup, kAny, kKvGroup, IsPerGroup},
       {"Dr", kRopeCos, &PrologDims::Dr, {}, 2, kAny, 2},
       {"Nkv", kKvCache, &PrologDims::Nkv, {1}},
       {"BlockSize", kKvCache, &PrologDims::BlockSize, {}, 1, kAny, 1, IsPaged},
@@ -82,8 +80,9 @@ std::string LegalText(const SizeRule& rule, const std::vector<int64_t>& values) 
 
 int64_t KvRowWidth(const Scenario& scenario, const PrologDims& dims) {
   if (!scenario.MergesCaches()) return dims.Hckv;
-  // 8-bit values, bf16 rope values, and a binary32 scale for each group.
-  const int64_t tail = SaturatingAdd(SaturatingMul(2, dims.Dr), SaturatingMul(4, dims.Hckv / kKvGroup));
+  // GroupRow's bytes, for sizes that may be anything.
+  const int64_t num_groups = dims.Hckv / kKvGroup + (dims.Hckv % kKvGroup != 0 ? 1 : 0);
+  const int64_t tail = SaturatingAdd(SaturatingMul(2, dims.Dr), SaturatingMul(4, num_groups));
   return SaturatingAdd(dims.Hckv, tail);
 }
 

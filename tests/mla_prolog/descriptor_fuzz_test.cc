@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 namespace {
 
 int NumIterations() {
@@ -121,18 +121,29 @@ class Fuzzer {
           call->cache_mode = RandomText();
           break;
         case 2:
-          call->cache_mode = OneOf<std::string>({"PA_BSND", "PA_NZ", "BNSD", "TND", "pa_nz", "PA_BLK_NZ"});
+          call->cache_mode =
+              OneOf<std::string>({"PA_BSND", "PA_NZ", "BNSD", "BSND", "TND", "pa_nz", "PA_BLK_NZ", "PA_BLK_BSND"});
           break;
         case 3:
           call->epsilon_cq = static_cast<double>(Number(0));
           break;
+        case 4:
+          MutateModes(&call->modes);
+          break;
         default:
-          MutateTensor(&(*call)[static_cast<Param>(Pick(0, kNumParams))]);
+          MutateTensor(&(*call)[OneOf(ParamsOf(call->config.scenario.version))]);
       }
     }
   }
 
  private:
+  void MutateModes(Modes* modes) {
+    const auto field = OneOf<int64_t Modes::*>({&Modes::weight_quant, &Modes::kv_cache_quant, &Modes::query_quant,
+                                                &Modes::ckvkr_repo, &Modes::quant_scale_repo, &Modes::tile_size});
+    modes->*field = Chance(70) ? Pick(-1, 7) : Number(modes->*field);
+    if (Chance(20)) modes->qc_qr_scale = static_cast<double>(Number(1));
+  }
+
   static std::vector<int64_t> SafeContiguousStrides(const TensorDesc& desc) {
     std::vector<int64_t> strides(desc.dims.size(), 1);
     for (size_t d = strides.size(); d-- > 1;) {
@@ -171,7 +182,7 @@ bool MemorySuffices(const TensorDesc& desc, const GuardedBuffer& buffer) {
   return low >= 0 && (high + 1) * static_cast<__int128>(desc.ElementBytes()) <= static_cast<__int128>(buffer.size());
 }
 
-class DescriptorFuzz : public PrologV1Test {
+class DescriptorFuzz : public PrologTest {
  protected:
   // Returns whether the call was accepted.
   bool RunOne(const Config& config, uint64_t seed) {
@@ -191,8 +202,7 @@ class DescriptorFuzz : public PrologV1Test {
       return false;
     }
     bool memory_suffices = first.workspace_bytes < (uint64_t{1} << 28);
-    for (int i = 0; i < kNumParams; ++i) {
-      const Param param = static_cast<Param>(i);
+    for (const Param param : ParamsOf(config.scenario.version)) {
       if (!call[param].null) memory_suffices &= MemorySuffices(call[param], call.buffer(param));
     }
     if (!memory_suffices) {
@@ -201,7 +211,7 @@ class DescriptorFuzz : public PrologV1Test {
     }
     call.ProtectInputs(Access::kRead);
     GuardedBuffer workspace(first.workspace_bytes);
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0) << TakeTexts();
+    EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0) << TakeTexts();
     const aclError synchronised = aclrtSynchronizeStream(stream_);
     call.ProtectInputs(Access::kReadWrite);
     // Fewer slots than the indices were made for: then nothing may have been written.
@@ -232,13 +242,16 @@ class DescriptorFuzz : public PrologV1Test {
 
   static std::vector<Config> Tiny() {
     std::vector<Config> configs;
-    for (const Scenario scenario : kScenarios) {
-      for (const char* mode : {"PA_BSND", "PA_NZ"}) {
-        configs.push_back(TinyConfig(scenario, mode));
-        configs.push_back(TinyConfig(scenario, mode).SetBatchSeq(2, 2));
-        configs.back().nz_2d = true;
+    const auto add = [&](const Scenario& scenario) {
+      for (const char* mode : ModesOf(scenario)) {
+        for (const Config& config : FormsOf(TinyConfig(scenario, mode), 4)) {
+          configs.push_back(config);
+          configs.back().nz_2d = configs.size() % 2 == 0;
+        }
       }
-    }
+    };
+    for (const Scenario& scenario : kScenarios) add(scenario);
+    for (const Scenario& scenario : kScenarios950) add(scenario);
     return configs;
   }
 };
@@ -301,7 +314,10 @@ TEST_F(DescriptorFuzz, AnySizesWithoutLimits) {
     config.block_num = fuzzer.Pick(1, 4);
     config.block_size = fuzzer.Pick(1, 20);
     config.nz_2d = true;  // the form that has any sizes; its memory is padded to whole fractals
-    config.SetFused(fuzzer.Pick(1, config.Capacity() + 1));
+    // Fused pages are made for two sequences, which may need one page more than their tokens.
+    config.cache_mode = fuzzer.OneOf(ModesOf(config.scenario));
+    const int64_t tokens = fuzzer.Pick(1, std::max<int64_t>(1, (config.block_num - 1) * config.block_size) + 1);
+    config = fuzzer.OneOf(FormsOf(config, tokens));
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + config.Name());
     PrologCall call(config);
     call.Allocate(seed);
@@ -339,4 +355,4 @@ TEST_F(DescriptorFuzz, NzCachesOfAnyWidthStayInTheirMemory) {
 }
 
 }  // namespace
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test

@@ -1,4 +1,4 @@
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,16 +8,41 @@
 #include <numeric>
 #include <utility>
 
-namespace mlap::prolog_v1_test {
+#include "aclnnop/aclnn_mla_prolog.h"
+#include "aclnnop/aclnn_mla_prolog_v2_weight_nz.h"
+#include "aclnnop/aclnn_mla_prolog_v3_weight_nz.h"
+
+namespace mlap::prolog_test {
 namespace {
 
 constexpr uint8_t kSentinel = 0xA5;
 
-constexpr std::array<const char*, kNumParams> kParamNames = {
-    "tokenX",          "weightDq",        "weightUqQr",        "weightUk",           "weightDkvKr",   "rmsnormGammaCq",
-    "rmsnormGammaCkv", "ropeSin",         "ropeCos",           "cacheIndex",         "kvCache",       "krCache",
-    "dequantScaleX",   "dequantScaleWDq", "dequantScaleWUqQr", "dequantScaleWDkvKr", "quantScaleCkv", "quantScaleCkr",
-    "smoothScalesCq",  "queryOut",        "queryRopeOut"};
+constexpr std::array<const char*, kNumParams> kParamNames = {"tokenX",
+                                                             "weightDq",
+                                                             "weightUqQr",
+                                                             "weightUk",
+                                                             "weightDkvKr",
+                                                             "rmsnormGammaCq",
+                                                             "rmsnormGammaCkv",
+                                                             "ropeSin",
+                                                             "ropeCos",
+                                                             "cacheIndex",
+                                                             "kvCache",
+                                                             "krCache",
+                                                             "dequantScaleX",
+                                                             "dequantScaleWDq",
+                                                             "dequantScaleWUqQr",
+                                                             "dequantScaleWDkvKr",
+                                                             "quantScaleCkv",
+                                                             "quantScaleCkr",
+                                                             "smoothScalesCq",
+                                                             "actualSeqLen",
+                                                             "kNopeClipAlpha",
+                                                             "queryOut",
+                                                             "queryRopeOut",
+                                                             "dequantScaleQNopeOut",
+                                                             "queryNormOut",
+                                                             "dequantScaleQNormOut"};
 
 // The finaliser of splitmix64: a number for every (seed, index), so that a token's data do not depend on the call.
 uint64_t Hash(uint64_t value) {
@@ -37,7 +62,7 @@ uint16_t ToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
-int64_t C0(aclDataType dtype) { return dtype == ACL_INT8 ? 32 : 16; }
+int64_t C0(aclDataType dtype) { return 32 / static_cast<int64_t>(aclDataTypeSize(dtype)); }
 
 int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -79,11 +104,19 @@ Range RangeOf(Param param, const Config& config) {
     case kGammaCkv:
     case kSmooth:
       return {1, 0.5f};
+    // Of 8-bit numbers of up to 127.
+    case kScaleX:
+      return {1.7f / 127, 1.0f / 127};
+    case kScaleWDq:
+    case kScaleWDkvKr:
+      return {root(config.hidden) / 127, root(config.hidden) / 254};
     case kScaleWUqQr:
       return {root(config.q_rank) / 127, root(config.q_rank) / 254};
     case kScaleCkv:
     case kScaleCkr:
       return {50, 25};
+    case kClipAlpha:
+      return {0.9f, 0.05f};
     case kTokenX:
       return {0, 1.7f};
     default:
@@ -97,20 +130,135 @@ bool IsWritten(Param param) { return std::find(kWritten.begin(), kWritten.end(),
 bool IsNzWeight(Param param) { return std::find(kNzWeights.begin(), kNzWeights.end(), param) != kNzWeights.end(); }
 const char* ParamName(Param param) { return kParamNames[param]; }
 
-const char* ScenarioName(Scenario scenario) {
-  constexpr const char* kNames[] = {"non-quant", "partial", "partial+smooth", "per-channel", "per-channel+smooth"};
-  return kNames[static_cast<int>(scenario)];
+const char* VersionName(Version version) {
+  constexpr const char* kNames[] = {"V1", "V2", "V3"};
+  return kNames[static_cast<int>(version)];
+}
+
+const std::vector<Param>& ParamsOf(Version version) {
+  static const std::vector<Param> kV1 = {kTokenX,   kWeightDq, kWeightUqQr,  kWeightUk,    kWeightDkvKr, kGammaCq,
+                                         kGammaCkv, kRopeSin,  kRopeCos,     kCacheIndex,  kKvCache,     kKrCache,
+                                         kScaleX,   kScaleWDq, kScaleWUqQr,  kScaleWDkvKr, kScaleCkv,    kScaleCkr,
+                                         kSmooth,   kQueryOut, kQueryRopeOut};
+  static const std::vector<Param> kV2 = [] {
+    std::vector<Param> params = kV1;
+    params.push_back(kScaleQNope);
+    return params;
+  }();
+  static const std::vector<Param> kV3 = {
+      kTokenX,  kWeightDq,     kWeightUqQr, kWeightUk, kWeightDkvKr,  kGammaCq,    kGammaCkv,    kRopeSin,   kRopeCos,
+      kKvCache, kKrCache,      kCacheIndex, kScaleX,   kScaleWDq,     kScaleWUqQr, kScaleWDkvKr, kScaleCkv,  kScaleCkr,
+      kSmooth,  kActualSeqLen, kClipAlpha,  kQueryOut, kQueryRopeOut, kScaleQNope, kQueryNorm,   kScaleQNorm};
+  return version == Version::kV1 ? kV1 : version == Version::kV2 ? kV2 : kV3;
+}
+
+int64_t PositionOf(Version version, Param param) {
+  const std::vector<Param>& params = ParamsOf(version);
+  return std::find(params.begin(), params.end(), param) - params.begin();
+}
+
+std::vector<Param> RequiredOf(Version version) {
+  std::vector<Param> result;
+  for (const Param param : ParamsOf(version)) {
+    if (param == kCacheIndex && version == Version::kV3) continue;
+    if (param <= kKrCache || param == kQueryOut || param == kQueryRopeOut) result.push_back(param);
+  }
+  return result;
+}
+
+std::vector<Param> OptionalInputsOf(Version version) {
+  std::vector<Param> result;
+  for (const Param param : ParamsOf(version)) {
+    if (param >= kQueryOut || param < kCacheIndex || IsWritten(param)) continue;
+    if (param != kCacheIndex || version == Version::kV3) result.push_back(param);
+  }
+  return result;
+}
+
+const std::array<ScenarioRow, 16>& ScenarioTable() {
+  constexpr aclDataType kBf = ACL_BF16;
+  constexpr aclDataType kI8 = ACL_INT8;
+  constexpr aclDataType kF8 = ACL_FLOAT8_E4M3FN;
+  constexpr aclDataType kH8 = ACL_HIFLOAT8;
+  constexpr aclDataType kF32 = ACL_FLOAT;
+  constexpr aclDataType kE8 = ACL_FLOAT8_E8M0;
+  static const std::array<ScenarioRow, 16> kRows = {{
+      {0, 0, kBf, kBf, kBf, kBf, kBf, kBf, kF32, false, false},
+      {1, 0, kBf, kI8, kBf, kBf, kBf, kI8, kF32, true, false},
+      {1, 2, kBf, kI8, kI8, kI8, kBf, kI8, kF32, true, false},
+      {1, 3, kBf, kI8, kI8, kBf, kBf, kI8, kF32, true, true},
+      {2, 0, kI8, kI8, kBf, kBf, kBf, kI8, kF32, true, false},
+      {2, 1, kI8, kI8, kI8, kBf, kI8, kI8, kF32, true, false},
+      {2, 3, kI8, kI8, kI8, kBf, kBf, kI8, kF32, true, true},
+      {3, 0, kF8, kF8, kBf, kBf, kBf, kF8, kE8, false, false},
+      {3, 1, kF8, kF8, kF8, kBf, kF8, kF8, kE8, false, false},
+      {3, 3, kF8, kF8, kF8, kBf, kBf, kF8, kE8, false, false},
+      {4, 0, kF8, kF8, kBf, kBf, kBf, kF8, kF32, true, false},
+      {4, 1, kF8, kF8, kF8, kBf, kF8, kF8, kF32, true, false},
+      {4, 3, kF8, kF8, kF8, kBf, kBf, kF8, kF32, true, false},
+      {5, 0, kH8, kH8, kBf, kBf, kBf, kH8, kF32, true, false},
+      {5, 1, kH8, kH8, kH8, kBf, kH8, kH8, kF32, true, false},
+      {5, 3, kH8, kH8, kH8, kBf, kBf, kH8, kF32, true, false},
+  }};
+  return kRows;
+}
+
+const ScenarioRow& RowOf(const Scenario& scenario) {
+  return *std::find_if(ScenarioTable().begin(), ScenarioTable().end(), [&](const ScenarioRow& row) {
+    return row.weight_mode == scenario.weight_mode && row.kv_mode == scenario.kv_mode;
+  });
+}
+
+std::string ScenarioName(const Scenario& scenario) {
+  constexpr const char* kWeights[] = {"non-quant", "partial", "int8", "mxfp8", "fp8", "hif8"};
+  constexpr const char* kKv[] = {"", ", per-tensor", ", per-channel", ", per-group"};
+  return std::string(VersionName(scenario.version)) + " " + kWeights[scenario.weight_mode] + kKv[scenario.kv_mode] +
+         (scenario.smooth ? "+smooth" : "") + (scenario.query_norm ? "+queryNorm" : "");
+}
+
+std::vector<const char*> IndexModesOf(const Scenario& scenario) {
+  if (scenario.kv_mode == 3) return {"PA_BSND"};
+  return {"PA_BSND", "PA_NZ"};
+}
+
+std::vector<const char*> ModesOf(const Scenario& scenario) {
+  if (scenario.version != Version::kV3) return {"PA_BSND", "PA_NZ"};
+  if (scenario.kv_mode == 3) return {"PA_BSND", "BSND", "TND"};
+  return {"PA_BSND", "PA_NZ", "PA_BLK_BSND", "PA_BLK_NZ", "BSND", "TND"};
+}
+
+std::vector<int64_t> Config::Sequences() const {
+  if (!fused) return std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(batch, 0)), seq);
+  if (!sequences.empty()) return sequences;
+  if (tokens < 2) return {tokens};
+  return {tokens / 2, tokens - tokens / 2};
+}
+
+int64_t Config::NumPages() const {
+  int64_t pages = 0;
+  for (const int64_t length : Sequences()) pages += block_size <= 0 ? 0 : RoundUp(length, block_size) / block_size;
+  return pages;
+}
+
+std::vector<Config> FormsOf(Config config, int64_t tokens) {
+  std::vector<Config> forms;
+  if (config.cache_mode != "BSND") forms.push_back(Config(config).SetFused(tokens));
+  if (config.cache_mode != "TND") {
+    const int64_t batch = tokens % 2 == 0 ? 2 : 1;
+    forms.push_back(Config(config).SetBatchSeq(batch, tokens / batch));
+  }
+  return forms;
 }
 
 std::string Config::Name() const {
-  return std::string(ScenarioName(scenario)) + " " + cache_mode + " " +
+  return (soc.empty() ? "" : soc + " ") + ScenarioName(scenario) + " " + cache_mode + " " +
          (fused ? "T=" + std::to_string(tokens) : "B=" + std::to_string(batch) + ",S=" + std::to_string(seq)) +
          " He=" + std::to_string(hidden) + " Hcq=" + std::to_string(q_rank) + " N=" + std::to_string(heads) +
          " D=" + std::to_string(nope) + " Dr=" + std::to_string(rope) + " Hckv=" + std::to_string(kv_rank) + " cache " +
          std::to_string(block_num) + "x" + std::to_string(block_size) + (nz_2d ? " 2-D weights" : "");
 }
 
-Config TinyConfig(Scenario scenario, const std::string& cache_mode) {
+Config TinyConfig(const Scenario& scenario, const std::string& cache_mode) {
   Config config;
   config.scenario = scenario;
   config.cache_mode = cache_mode;
@@ -120,28 +268,29 @@ Config TinyConfig(Scenario scenario, const std::string& cache_mode) {
   config.nope = 16;
   // Both cache rows have two int8 fractals, so that the byte orders differ and NZ needs no padding.
   config.rope = 64;
-  config.kv_rank = 64;
+  // A merged row has a whole group and a part of one.
+  config.kv_rank = config.PerGroup() ? 192 : 64;
   config.block_num = 3;
   config.block_size = 16;
-  config.SetFused(3);
+  cache_mode == "BSND" ? config.SetBatchSeq(1, 3) : config.SetFused(3);
   return config;
 }
 
-Config MediumConfig(Scenario scenario, const std::string& cache_mode) {
+Config MediumConfig(const Scenario& scenario, const std::string& cache_mode) {
   Config config;
   config.scenario = scenario;
   config.cache_mode = cache_mode;
   config.hidden = 256;
   config.q_rank = 192;
   config.heads = 5;
-  // N * (D + Dr) is a multiple of 32 with both, but an int8 NZ row of 16 elements would not fill its fractal.
-  const bool wide_rope = config.PerChannel() && config.IsNzCache();
+  // Wide enough for whole fractals of 32 int8 columns: of a cache row of Dr, and of a weight of Hckv + Dr.
+  const bool wide_rope = (config.PerChannel() && config.IsNzCache()) || config.IsFull();
   config.nope = wide_rope ? 64 : 48;
   config.rope = wide_rope ? 32 : 16;
-  config.kv_rank = 96;
+  config.kv_rank = config.PerGroup() ? 160 : 96;
   config.block_num = 10;
   config.block_size = 16;
-  config.SetFused(16);
+  cache_mode == "BSND" ? config.SetBatchSeq(2, 8) : config.SetFused(16);
   return config;
 }
 
@@ -178,11 +327,13 @@ std::ostream& operator<<(std::ostream& out, const RunResult& result) {
 
 PrologCall::PrologCall(const Config& chosen) : config(chosen), cache_mode(chosen.cache_mode) {
   const Config& c = config;
+  const ScenarioRow& row = RowOf(c.scenario);
+  const bool is_mx = row.scale == ACL_FLOAT8_E8M0;
   const int64_t uq_qr_columns = c.heads * (c.nope + c.rope);
   const int64_t kv_columns = c.kv_rank + c.rope;
-  const aclDataType uq_qr_type = c.PartialQuant() ? ACL_INT8 : ACL_BF16;
-  const aclDataType cache_type = c.PerChannel() ? ACL_INT8 : ACL_BF16;
+  const int64_t tokens = c.Tokens();
   const std::vector<int64_t> lead = c.fused ? std::vector<int64_t>{c.tokens} : std::vector<int64_t>{c.batch, c.seq};
+  const auto num_sequences = static_cast<int64_t>(c.Sequences().size());
 
   const auto plain = [this](Param param, aclDataType dtype, std::vector<int64_t> dims) {
     TensorDesc& desc = descs_[param];
@@ -194,6 +345,12 @@ PrologCall::PrologCall(const Config& chosen) : config(chosen), cache_mode(chosen
     tail.insert(tail.begin(), lead.begin(), lead.end());
     return tail;
   };
+  const auto cache = [&](int64_t width) {
+    return c.IsTokens() ? with_lead({1, width}) : std::vector<int64_t>{c.block_num, c.block_size, 1, width};
+  };
+  const auto scale = [&](Param param, int64_t n, int64_t k) {
+    plain(param, row.scale, is_mx ? std::vector<int64_t>{n, k / 32} : std::vector<int64_t>{1, n});
+  };
   const auto weight = [this, &c](Param param, aclDataType dtype, int64_t k, int64_t n) {
     TensorDesc& desc = descs_[param];
     const int64_t c0 = C0(dtype);
@@ -203,34 +360,68 @@ PrologCall::PrologCall(const Config& chosen) : config(chosen), cache_mode(chosen
     desc.dims = c.nz_2d ? std::vector<int64_t>{k, n} : desc.storage_dims;
   };
 
-  plain(kTokenX, ACL_BF16, with_lead({c.hidden}));
-  weight(kWeightDq, ACL_BF16, c.hidden, c.q_rank);
-  weight(kWeightUqQr, uq_qr_type, c.q_rank, uq_qr_columns);
+  plain(kTokenX, row.token_x, with_lead({c.hidden}));
+  weight(kWeightDq, row.token_x, c.hidden, c.q_rank);
+  weight(kWeightUqQr, row.weight_uq_qr, c.q_rank, uq_qr_columns);
   plain(kWeightUk, ACL_BF16, {c.heads, c.nope, c.kv_rank});
-  weight(kWeightDkvKr, ACL_BF16, c.hidden, kv_columns);
+  weight(kWeightDkvKr, row.token_x, c.hidden, kv_columns);
   plain(kGammaCq, ACL_BF16, {c.q_rank});
   plain(kGammaCkv, ACL_BF16, {c.kv_rank});
   plain(kRopeSin, ACL_BF16, with_lead({c.rope}));
   plain(kRopeCos, ACL_BF16, with_lead({c.rope}));
   plain(kCacheIndex, ACL_INT64, lead);
-  plain(kKvCache, cache_type, {c.block_num, c.block_size, 1, c.kv_rank});
-  plain(kKrCache, cache_type, {c.block_num, c.block_size, 1, c.rope});
-  plain(kScaleX, ACL_FLOAT, {c.Tokens(), 1});
-  plain(kScaleWDq, ACL_FLOAT, {1, c.q_rank});
-  plain(kScaleWUqQr, ACL_FLOAT, {1, uq_qr_columns});
-  plain(kScaleWDkvKr, ACL_FLOAT, {1, kv_columns});
-  plain(kScaleCkv, ACL_FLOAT, {1, c.kv_rank});
+  if (c.IsBlocks()) {
+    descs_[kCacheIndex].Reshape(c.fused ? std::vector<int64_t>{c.NumPages()}
+                                        : std::vector<int64_t>{c.batch, c.batch > 0 ? c.NumPages() / c.batch : 0});
+  }
+  plain(kKvCache, row.kv_cache, cache(c.KvWidth()));
+  plain(kKrCache, row.kr_cache, c.PerGroup() ? std::vector<int64_t>{0} : cache(c.rope));
+  plain(kScaleX, row.scale, {tokens, is_mx ? c.hidden / 32 : 1});
+  scale(kScaleWDq, c.q_rank, c.hidden);
+  scale(kScaleWUqQr, uq_qr_columns, c.q_rank);
+  scale(kScaleWDkvKr, kv_columns, c.hidden);
+  plain(kScaleCkv, ACL_FLOAT, c.IsV3() && c.PerTensor() ? std::vector<int64_t>{1} : std::vector<int64_t>{1, c.kv_rank});
   plain(kScaleCkr, ACL_FLOAT, {1, c.rope});
   plain(kSmooth, ACL_FLOAT, {1, c.q_rank});
-  plain(kQueryOut, ACL_BF16, with_lead({c.heads, c.kv_rank}));
+  plain(kActualSeqLen, ACL_INT32, {num_sequences});
+  plain(kClipAlpha, ACL_FLOAT, {1});
+  plain(kQueryOut, row.query, with_lead({c.heads, c.kv_rank}));
   plain(kQueryRopeOut, ACL_BF16, with_lead({c.heads, c.rope}));
+  plain(kScaleQNope, ACL_FLOAT, {tokens, c.heads, 1});
+  plain(kQueryNorm, row.query_norm, with_lead({c.q_rank}));
+  plain(kScaleQNorm, row.scale, {tokens, is_mx ? c.q_rank / 32 : 1});
 
-  for (const Param param : kOptional) descs_[param].null = true;
-  descs_[kScaleWUqQr].null = !c.PartialQuant();
-  descs_[kScaleCkv].null = !c.PerChannel();
-  descs_[kScaleCkr].null = !c.PerChannel();
-  descs_[kSmooth].null = !c.Smooth();
+  const auto present = [this](Param param, bool is_present) { descs_[param].null = !is_present; };
+  present(kCacheIndex, !c.IsTokens());
+  for (const Param param : {kScaleX, kScaleWDq, kScaleWDkvKr}) present(param, c.IsFull());
+  present(kScaleWUqQr, c.QuantizesCq());
+  present(kScaleCkv, c.PerTensor() || c.PerChannel());
+  present(kScaleCkr, c.PerChannel());
+  present(kSmooth, c.Smooth());
+  present(kActualSeqLen, c.IsBlocks() && c.fused);
+  present(kClipAlpha, row.clips);
+  present(kScaleQNope, c.PerTensor());
+  present(kQueryNorm, c.scenario.query_norm);
+  present(kScaleQNorm, c.scenario.query_norm && c.QuantizesCq());
+  if (c.IsV3()) {
+    modes = {c.scenario.weight_mode, c.scenario.kv_mode, c.PerTensor(), c.PerGroup(), c.PerGroup(), 128, 1.0, 1.0};
+  }
   for (int param = 0; param < kNumParams; ++param) descs_[param].data = UntouchableAddress(param);
+}
+
+int64_t PrologCall::SlotOf(int64_t t) const {
+  if (config.IsTokens()) return t;
+  const auto* index = buffers_[kCacheIndex].as<int64_t>();
+  if (!config.IsBlocks()) return index[t];
+  for (const int64_t length : config.Sequences()) {
+    if (t < length) {
+      const int64_t page = index[t / config.block_size];
+      return page < 0 ? -1 : page * config.block_size + t % config.block_size;
+    }
+    t -= length;
+    index += RoundUp(length, config.block_size) / config.block_size;
+  }
+  return -1;
 }
 
 int64_t DefaultSlot(int64_t t, int64_t capacity) {
@@ -278,9 +469,36 @@ void PrologCall::FillInput(Param param, uint64_t seed, int64_t first_element) {
         buffers_[param].as<int8_t>()[i] = static_cast<int8_t>(std::lrint(127 * Uniform(stream, first + i)));
       }
       break;
+    // Codes of moderate numbers in both types, without the NaN that 0x80 is in HiFloat8.
+    case ACL_FLOAT8_E4M3FN:
+    case ACL_HIFLOAT8:
+      for (size_t i = 0; i < count; ++i) {
+        const auto code = static_cast<uint8_t>(Hash(stream ^ Hash(first + i)) & 0xFF);
+        const auto moderate = static_cast<uint8_t>((code & 0x87) | ((code & 0x78) % 0x68));
+        buffers_[param].data()[i] = moderate == 0x80 ? 0 : moderate;
+      }
+      break;
+    // Powers of two around a thousandth.
+    case ACL_FLOAT8_E8M0:
+      for (size_t i = 0; i < count; ++i) {
+        buffers_[param].data()[i] = static_cast<uint8_t>(115 + Hash(stream ^ Hash(first + i)) % 4);
+      }
+      break;
+    // Ends of the sequences.
+    case ACL_INT32: {
+      int32_t end = 0;
+      size_t i = 0;
+      for (const int64_t length : config.Sequences()) {
+        end += static_cast<int32_t>(length);
+        if (i < count) buffers_[param].as<int32_t>()[i++] = end;
+      }
+      break;
+    }
+    // Rows, or pages.
     case ACL_INT64:
       for (size_t i = 0; i < count; ++i) {
-        buffers_[param].as<int64_t>()[i] = DefaultSlot(first_element + static_cast<int64_t>(i), config.Capacity());
+        buffers_[param].as<int64_t>()[i] = DefaultSlot(first_element + static_cast<int64_t>(i),
+                                                       config.IsBlocks() ? config.block_num : config.Capacity());
       }
       break;
     default:
@@ -383,18 +601,67 @@ Phase1Result PrologCall::Phase1() const {
 }
 
 Phase1Result PrologCall::Phase1(const Handles& handles) const {
-  const auto& t = handles.tensors;
   Phase1Result result;
-  std::string mode = cache_mode.value_or("");
   TakeTexts();
-  result.status = aclnnMlaPrologGetWorkspaceSize(
-      t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr], t[kGammaCq], t[kGammaCkv], t[kRopeSin],
-      t[kRopeCos], t[kCacheIndex], const_cast<aclTensor*>(t[kKvCache]), const_cast<aclTensor*>(t[kKrCache]), t[kScaleX],
-      t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr], t[kScaleCkv], t[kScaleCkr], t[kSmooth], epsilon_cq, epsilon_ckv,
-      cache_mode ? mode.data() : nullptr, t[kQueryOut], t[kQueryRopeOut], &result.workspace_bytes, &result.executor);
-  std::fill(mode.begin(), mode.end(), '#');
+  result.status = Phase1(handles, &result.workspace_bytes, &result.executor);
   result.text = TakeTexts();
   return result;
+}
+
+aclnnStatus PrologCall::Phase1(const Handles& handles, uint64_t* workspace_bytes, aclOpExecutor** executor) const {
+  std::optional<ScopedSoc> soc;
+  if (!config.soc.empty()) soc.emplace(config.soc.c_str());
+  const auto& t = handles.tensors;
+  auto* kv = const_cast<aclTensor*>(t[kKvCache]);
+  auto* kr = const_cast<aclTensor*>(t[kKrCache]);
+  std::string text = cache_mode.value_or("");
+  char* mode = cache_mode ? text.data() : nullptr;
+  aclnnStatus status = -2;
+  switch (config.scenario.version) {
+    case Version::kV1:
+      status = aclnnMlaPrologGetWorkspaceSize(t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr],
+                                              t[kGammaCq], t[kGammaCkv], t[kRopeSin], t[kRopeCos], t[kCacheIndex], kv,
+                                              kr, t[kScaleX], t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr],
+                                              t[kScaleCkv], t[kScaleCkr], t[kSmooth], epsilon_cq, epsilon_ckv, mode,
+                                              t[kQueryOut], t[kQueryRopeOut], workspace_bytes, executor);
+      break;
+    case Version::kV2:
+      status = aclnnMlaPrologV2WeightNzGetWorkspaceSize(
+          t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr], t[kGammaCq], t[kGammaCkv],
+          t[kRopeSin], t[kRopeCos], t[kCacheIndex], kv, kr, t[kScaleX], t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr],
+          t[kScaleCkv], t[kScaleCkr], t[kSmooth], epsilon_cq, epsilon_ckv, mode, t[kQueryOut], t[kQueryRopeOut],
+          t[kScaleQNope], workspace_bytes, executor);
+      break;
+    case Version::kV3:
+      status = aclnnMlaPrologV3WeightNzGetWorkspaceSize(
+          t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr], t[kGammaCq], t[kGammaCkv],
+          t[kRopeSin], t[kRopeCos], kv, kr, t[kCacheIndex], t[kScaleX], t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr],
+          t[kScaleCkv], t[kScaleCkr], t[kSmooth], t[kActualSeqLen], t[kClipAlpha], epsilon_cq, epsilon_ckv, mode,
+          modes.weight_quant, modes.kv_cache_quant, modes.query_quant, modes.ckvkr_repo, modes.quant_scale_repo,
+          modes.tile_size, modes.qc_qr_scale, modes.kc_scale, t[kQueryOut], t[kQueryRopeOut], t[kScaleQNope],
+          t[kQueryNorm], t[kScaleQNorm], workspace_bytes, executor);
+      break;
+  }
+  std::fill(text.begin(), text.end(), '#');
+  return status;
+}
+
+aclnnStatus PrologCall::Phase2(void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor,
+                               aclrtStream stream) const {
+  return Phase2Of(config.scenario.version, workspace, workspace_bytes, executor, stream);
+}
+
+aclnnStatus Phase2Of(Version version, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor,
+                     aclrtStream stream) {
+  switch (version) {
+    case Version::kV1:
+      return aclnnMlaProlog(workspace, workspace_bytes, executor, stream);
+    case Version::kV2:
+      return aclnnMlaPrologV2WeightNz(workspace, workspace_bytes, executor, stream);
+    case Version::kV3:
+      return aclnnMlaPrologV3WeightNz(workspace, workspace_bytes, executor, stream);
+  }
+  return -2;
 }
 
 RunResult PrologCall::Run(aclrtStream stream) {
@@ -409,8 +676,8 @@ RunResult PrologCall::Run(aclrtStream stream) {
   GuardedBuffer workspace(first.workspace_bytes);
   workspace.Fill(0xEE);
   ProtectInputs(Access::kRead);
-  result.phase2 = aclnnMlaProlog(first.workspace_bytes > 0 ? workspace.data() : nullptr, first.workspace_bytes,
-                                 first.executor, stream);
+  result.phase2 =
+      Phase2(first.workspace_bytes > 0 ? workspace.data() : nullptr, first.workspace_bytes, first.executor, stream);
   result.sync = aclrtSynchronizeStream(stream);
   ProtectInputs(Access::kReadWrite);
   result.text = TakeTexts();
@@ -427,8 +694,7 @@ RunResult PrologCall::RunQuick(aclrtStream stream) const {
   if (first.status != 0) return result;
   result.workspace_bytes = first.workspace_bytes;
   std::vector<uint8_t> workspace(first.workspace_bytes);
-  result.phase2 =
-      aclnnMlaProlog(workspace.empty() ? nullptr : workspace.data(), workspace.size(), first.executor, stream);
+  result.phase2 = Phase2(workspace.empty() ? nullptr : workspace.data(), workspace.size(), first.executor, stream);
   result.sync = aclrtSynchronizeStream(stream);
   result.text = TakeTexts();
   return result;
@@ -470,7 +736,8 @@ std::string TakeTexts() {
 
 std::string FirstNamed(const std::string& text) {
   std::vector<std::string> names(kParamNames.begin(), kParamNames.end());
-  names.insert(names.end(), {"cacheMode", "executor", "workspaceSize", "MLAP_SOC"});
+  names.insert(names.end(), {"cacheMode", "executor", "workspaceSize", "MLAP_SOC", "weightQuantMode",
+                             "kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode", "tileSize"});
   std::string first;
   size_t first_at = std::string::npos;
   for (const std::string& name : names) {
@@ -551,16 +818,16 @@ ScopedSoc::~ScopedSoc() {
   }
 }
 
-void PrologV1Test::SetUp() {
+void PrologTest::SetUp() {
   ASSERT_EQ(aclrtSetDevice(0), 0);
   ASSERT_EQ(aclrtCreateStream(&stream_), 0);
 }
 
-void PrologV1Test::TearDown() {
+void PrologTest::TearDown() {
   if (stream_ != nullptr) {
     EXPECT_EQ(aclrtDestroyStream(stream_), 0);
   }
   EXPECT_EQ(aclrtResetDevice(0), 0);
 }
 
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test
