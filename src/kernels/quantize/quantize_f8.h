@@ -1,6 +1,6 @@
 // Conversions of one row to 8-bit floats, each for E4M3 and for HiFloat8. Bit-identical on every ISA.
 //
-// Casts are those of base/e4m3.h and base/hif8.h: they saturate and keep NaNs. `max` is the largest number of the
+// Casts are those of base/e4m3.h and base/hif8.h: they saturate, and NaNs become 0. `max` is the largest number of the
 // format, 448 or 2^15; out holds codes.
 #ifndef MLAP_KERNELS_QUANTIZE_QUANTIZE_F8_H_
 #define MLAP_KERNELS_QUANTIZE_QUANTIZE_F8_H_
@@ -17,12 +17,12 @@ using NarrowToF8Fn = void (*)(const float* x, int64_t n, uint8_t* out);
 
 // Dynamic quantisation of a row: z_j = x_j * smooth_j (smooth may be null: z = x), A = max |z_j|,
 // *scale = A * fl(1 / max), out_j = cast(z_j / *scale). The quantised query is this without smooth. A zero row has
-// scale 0 and NaNs (0 / 0); a NaN makes the scale and all codes NaN. With smooth, `x` is overwritten with z; without,
+// scale 0 and zeros; a NaN makes the scale NaN and every code 0. With smooth, `x` is overwritten with z; without,
 // it is only read.
 using QuantizePerTokenF8Fn = void (*)(float* x, const float* smooth, int64_t n, uint8_t* out, float* scale);
 
-// The same in groups of `group` consecutive values (n is a multiple), with A no smaller than 1e-4, so that a zero group
-// has zeros: scales holds n / group values.
+// The same in groups of `group` consecutive values (n is a multiple), with A no smaller than 1e-4 (a NaN stays): scales
+// holds n / group values.
 using QuantizePerGroupF8Fn = void (*)(const float* x, int64_t n, int64_t group, uint8_t* out, float* scales);
 
 // Microscaling: E4M3 in blocks of kMxGroup values, the last one may be shorter, with an E8M0 scale each

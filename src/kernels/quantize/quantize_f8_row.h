@@ -25,16 +25,6 @@ struct HiF8Cast {
 
 }  // namespace
 
-// The casts have no branches: the compiler makes vector code of this loop, with the instructions of its file's ISA.
-template <class V, class Cast>
-static inline void StoreF8(uint8_t* out, const typename V::F32& x, int count) {
-  float lanes[V::kLanes];
-  uint8_t codes[V::kLanes];
-  V::Store(lanes, x, V::kLanes);
-  for (int i = 0; i < V::kLanes; ++i) codes[i] = Cast::Round(lanes[i]);
-  std::memcpy(out, codes, static_cast<size_t>(count));
-}
-
 template <class V>
 static void DequantizeF32Row(const float* x, float token_scale, const float* channel_scale, int64_t n, float* out) {
   const auto token = V::Broadcast(token_scale);
@@ -44,18 +34,28 @@ static void DequantizeF32Row(const float* x, float token_scale, const float* cha
   });
 }
 
+// The casts have no branches: the compiler makes vector code of this loop, with the instructions of its file's ISA.
 template <class V, class Cast>
 static void NarrowToF8Row(const float* x, int64_t n, uint8_t* out) {
-  ForEachVector<V>(n, [=](int64_t j, int count) { StoreF8<V, Cast>(out + j, V::Load(x + j, count), count); });
+  const float* __restrict from = x;
+  uint8_t* __restrict to = out;
+  for (int64_t j = 0; j < n; ++j) to[j] = Cast::Round(from[j]);
 }
 
 // out_j = cast(x_j / scale), with the scale of a row whose largest magnitude is amax.
 template <class V, class Cast>
 static float QuantizeByAmax(const float* x, int64_t n, float amax, uint8_t* out) {
+  constexpr int64_t kChunk = 256;
   const float scale = amax * (1.0f / Cast::kMax);
   const auto divisor = V::Broadcast(scale);
-  ForEachVector<V>(
-      n, [=](int64_t j, int count) { StoreF8<V, Cast>(out + j, V::Div(V::Load(x + j, count), divisor), count); });
+  for (int64_t j = 0; j < n; j += kChunk) {
+    const int64_t chunk = n - j < kChunk ? n - j : kChunk;
+    float quotients[kChunk];
+    ForEachVector<V>(chunk, [=, &quotients](int64_t i, int count) {
+      V::Store(quotients + i, V::Div(V::Load(x + j + i, count), divisor), count);
+    });
+    NarrowToF8Row<V, Cast>(quotients, chunk, out + j);
+  }
   return scale;
 }
 
