@@ -185,7 +185,7 @@ TEST_F(CheckOrder, ModesBeforeTensors) {
     ExpectOrder({Attribute("weightQuantMode", &Modes::weight_quant, 9, kInvalid),
                  Attribute("kvCacheQuantMode", &Modes::kv_cache_quant, 3, kInvalid),
                  Attribute("queryQuantMode", &Modes::query_quant, 2, kInvalid), unwanted_scale, unwanted_norm_scale,
-                 NullTensor(kTokenX), NullTensor(kKvCache), NullTensor(kQueryRopeOut), DeadTensor(kTokenX),
+                 NullTensor(kTokenX), NullTensor(kKvCache), NullTensor(kQueryRopeOut), DeadTensor(kWeightDq),
                  WrongType(kWeightUk)},
                 config);
   }

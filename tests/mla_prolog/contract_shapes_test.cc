@@ -196,9 +196,10 @@ TEST_F(ContractRules, WidthsOfCacheRows) {
   for (const Config& config : AllConfigs()) {
     std::vector<int64_t> dims = PrologCall(config)[kKvCache].dims;
     const int64_t legal = dims.back();
+    const int64_t c0 = 32 / static_cast<int64_t>(PrologCall(config)[kKvCache].ElementBytes());
     for (const int64_t width : {0, 1, 480, 511, 512, 544, 576, 640, 656, 672, 1024}) {
       dims.back() = width;
-      const bool accepted = config.IsV3() ? width == legal : width >= 512 && (!config.IsNzCache() || width % 32 == 0);
+      const bool accepted = config.IsV3() ? width == legal : width >= 512 && (!config.IsNzCache() || width % c0 == 0);
       if (accepted) {
         AcceptShape(config, kKvCache, dims);
       } else {

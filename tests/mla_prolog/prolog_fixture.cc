@@ -371,8 +371,8 @@ PrologCall::PrologCall(const Config& chosen) : config(chosen), cache_mode(chosen
   plain(kRopeCos, ACL_BF16, with_lead({c.rope}));
   plain(kCacheIndex, ACL_INT64, lead);
   if (c.IsBlocks()) {
-    descs_[kCacheIndex].Reshape(c.fused ? std::vector<int64_t>{c.NumPages()}
-                                        : std::vector<int64_t>{c.batch, c.batch > 0 ? c.NumPages() / c.batch : 0});
+    const int64_t pages = c.block_size > 0 ? RoundUp(c.seq, c.block_size) / c.block_size : 0;
+    descs_[kCacheIndex].Reshape(c.fused ? std::vector<int64_t>{c.NumPages()} : std::vector<int64_t>{c.batch, pages});
   }
   plain(kKvCache, row.kv_cache, cache(c.KvWidth()));
   plain(kKrCache, row.kr_cache, c.PerGroup() ? std::vector<int64_t>{0} : cache(c.rope));
@@ -531,6 +531,7 @@ void PrologCall::Restride(Param param, std::vector<int64_t> strides, int64_t off
 
 std::vector<uint8_t> PrologCall::Elements(Param param) const {
   const TensorDesc& desc = descs_[param];
+  if (desc.null) return {};
   const size_t bytes = desc.ElementBytes();
   std::vector<uint8_t> result(static_cast<size_t>(desc.NumElements()) * bytes);
   size_t next = 0;
@@ -543,6 +544,7 @@ std::vector<uint8_t> PrologCall::Elements(Param param) const {
 
 std::vector<uint8_t> PrologCall::Holes(Param param) const {
   const TensorDesc& desc = descs_[param];
+  if (desc.null) return {};
   const size_t bytes = desc.ElementBytes();
   std::vector<bool> is_element(buffers_[param].size() / bytes, false);
   ForEachOffset(desc, [&](int64_t at) { is_element[static_cast<size_t>(at)] = true; });
@@ -742,7 +744,8 @@ std::string FirstNamed(const std::string& text) {
   size_t first_at = std::string::npos;
   for (const std::string& name : names) {
     const size_t at = text.find(name);
-    if (at < first_at) {
+    // "kvCache" is also where "kvCacheQuantMode" begins.
+    if (at < first_at || (at == first_at && at != std::string::npos && name.size() > first.size())) {
       first_at = at;
       first = name;
     }

@@ -46,7 +46,7 @@ bool Fits(const PrologVersion& version, Devices device, const PrologTensors& ten
   return std::all_of(version.order.begin(), version.order.end(), [&](Param param) {
     if (!IsOutput(param) && !version.Requires(param)) return true;
     // Without a device's kernels an empty cache may be of any type.
-    if (param == kKrCache && device == kCpu && column.MergesCaches()) return true;
+    if (param == kKrCache && device == kCpu && modes.MergesCaches()) return true;
     const aclDataType expected = int8_caches && IsCache(param) ? ACL_INT8 : ExpectedDtype(column, param);
     return (tensors.present[param] ? tensors[param].dtype : ExpectedDtype(modes, param)) == expected;
   });
