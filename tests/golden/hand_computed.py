@@ -120,7 +120,7 @@ def check_group_rows():
     # A 3, L = 2: 2 and -3 saturate, -0.5 * 63.5 = -31.75; scale 2/127 is 0x3C810204; a zero tile.
     _same(row, [127, 224, 129] + [0] * 127 + [0x80, 0x3F, 0x00, 0xC0]
           + [0x04, 0x02, 0x81, 0x3C] + [0, 0, 0, 0], "int8 row")
-    # E4M3: 3/448 is the scale, so 2 -> 298.67, -0.5 -> -74.67, -3 -> -448; a zero tile has 1e-4/448.
+    # E4M3: 3/448 is the scale, so 2 -> 298.67, -0.5 -> -74.67, -3 -> -448; zeros have 1e-4/448.
     row = m.group_rows(tile, _bf(1, -2).reshape(1, 2), nf.E4M3, None)[0].tolist()
     scales = np.array([3 / 448, 1e-4 / 448]).astype("<f4")
     _same(row[:130], [0x79, 0xE9, 0xFE] + [0] * 127, "E4M3 row")
