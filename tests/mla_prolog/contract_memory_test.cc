@@ -143,8 +143,8 @@ TEST_F(ContractRules, HugeDimensionsAreRefused) {
           for (const int64_t value : {INT64_MAX, int64_t{1} << 62, int64_t{1} << 61, (int64_t{1} << 32) + 1}) {
             // Rows of any width are legal, and whether there is that much memory cannot be known.
             if (param == kKvCache && d == 3 && value < int64_t{1} << 61 && !config.IsV3()) continue;
-            // So is any number of pages where no other cache has to have as many.
-            if (param == kKvCache && d == 0 && config.PerGroup()) continue;
+            // So are any pages where no other cache has to have the same.
+            if (param == kKvCache && d <= 1 && config.PerGroup()) continue;
             // The page of an empty tensor may have any size.
             if (legal[param].NumElements() == 0) continue;
             SCOPED_TRACE(std::string(soc_name) + ": " + ParamName(param) + " dimension " + std::to_string(d) + " = " +
