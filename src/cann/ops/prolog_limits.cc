@@ -76,6 +76,15 @@ std::string LegalText(const SizeRule& rule, const std::vector<int64_t>& values) 
   return text + "from " + std::to_string(rule.least) + " to " + std::to_string(rule.most);
 }
 
+// Calls `visit` with each rule that applies and its legal values, until that returns false.
+template <class Visit>
+void VisitRules(const CallKind& kind, Visit&& visit) {
+  for (const SizeRule& rule : kind.device == kCpu ? CpuRules() : DeviceRules()) {
+    if (rule.applies != nullptr && !rule.applies(kind)) continue;
+    if (!visit(rule, rule.list != nullptr ? kind.version->*rule.list : rule.values)) return;
+  }
+}
+
 }  // namespace
 
 int64_t KvRowWidth(const Scenario& scenario, const PrologDims& dims) {
@@ -86,17 +95,26 @@ int64_t KvRowWidth(const Scenario& scenario, const PrologDims& dims) {
   return SaturatingAdd(dims.Hckv, tail);
 }
 
-bool FirstRefusedSize(const PrologDims& dims, const CallKind& kind, SizeRefusal* refusal) {
-  for (const SizeRule& rule : kind.device == kCpu ? CpuRules() : DeviceRules()) {
-    if (rule.applies != nullptr && !rule.applies(kind)) continue;
-    const int64_t size = dims.*rule.size;
-    const std::vector<int64_t>& values = rule.list != nullptr ? kind.version->*rule.list : rule.values;
-    if (Accepts(rule, values, size)) continue;
-    *refusal = {rule.symbol, rule.parameter, LegalText(rule, values), size};
-    // The batches of (T, He) tokens are those that actualSeqLen lists.
-    if (rule.size == &PrologDims::B && dims.is_fused) refusal->parameter = kActualSeqLen;
+std::vector<SizeLimit> SizeLimits(const CallKind& kind) {
+  std::vector<SizeLimit> limits;
+  VisitRules(kind, [&](const SizeRule& rule, const std::vector<int64_t>& values) {
+    limits.push_back({rule.symbol, LegalText(rule, values)});
     return true;
-  }
+  });
+  return limits;
+}
+
+bool FirstRefusedSize(const PrologDims& dims, const CallKind& kind, SizeRefusal* refusal) {
+  bool is_refused = false;
+  VisitRules(kind, [&](const SizeRule& rule, const std::vector<int64_t>& values) {
+    const int64_t size = dims.*rule.size;
+    is_refused = !Accepts(rule, values, size);
+    if (is_refused) *refusal = {rule.symbol, rule.parameter, LegalText(rule, values), size};
+    // The batches of (T, He) tokens are those that actualSeqLen lists.
+    if (is_refused && rule.size == &PrologDims::B && dims.is_fused) refusal->parameter = kActualSeqLen;
+    return !is_refused;
+  });
+  if (is_refused) return true;
   const int64_t row_width = KvRowWidth(*kind.scenario, dims);
   if (kind.version->checks_row_width && dims.Dtile != row_width) {
     const char* parts =

@@ -51,6 +51,15 @@ struct SizeRefusal {
   int64_t found;
 };
 
+// What is legal of one size: "He", "one of 1024, 2048".
+struct SizeLimit {
+  const char* symbol;
+  std::string legal;
+};
+
+// The limits of a kind of call, in the device's order.
+std::vector<SizeLimit> SizeLimits(const CallKind& kind);
+
 // The first size, in the device's order, that is not accepted; false when all are. Without a device whatever the CPU
 // operator can compute is.
 bool FirstRefusedSize(const PrologDims& dims, const CallKind& kind, SizeRefusal* refusal);
