@@ -70,8 +70,9 @@ extern "C" {
  *   queryOut                (B, S, N, Hckv) or (T, N, Hckv)
  *   queryRopeOut            (B, S, N, Dr) or (T, N, Dr), bf16. With an int8 queryOut it is divided by
  *                           dequantScaleQNopeOut and multiplied by quantScaleCkv, so that both parts of a score have
- * one scale dequantScaleQNopeOutOptional (T, N, 1), float, required with an int8 queryOut: the value of one step.
- * Otherwise null, or any float tensor, which is not written
+ *                           one scale
+ *   dequantScaleQNopeOutOptional (T, N, 1), float, required with an int8 queryOut: the value of one step. Otherwise
+ *                                null, or any float tensor, which is not written
  *
  * The tensor handles may be destroyed after the call; the data must stay valid until the stream has done the work.
  * Returns 161001 for a required argument that is null, 161002 and the 561xxx codes for a refused type, shape, format or
