@@ -63,7 +63,8 @@ extern "C" {
  *   dequantScaleWUqQrOptional    (1, N * (D + Dr)), float, with an int8 weightUqQr
  *   dequantScaleWDkvKrOptional   (1, Hckv + Dr), float, with int8 tokens
  *   quantScaleCkvOptional        (1, Hckv), float, with an int8 kvCacheRef: steps per unit. Where there is one scale
- * for the tensor, the first value is it quantScaleCkrOptional        (1, Dr), float, with an int8 krCacheRef
+ *                                for the tensor, the first value is it
+ *   quantScaleCkrOptional        (1, Dr), float, with an int8 krCacheRef
  *   smoothScalesCqOptional       (1, Hcq), float, optional with an int8 weightUqQr
  *   rmsnormEpsilonCq, rmsnormEpsilonCkv   added to the mean square; narrowed to float
  *   cacheModeOptional       "PA_BSND" or "PA_NZ"; read only during the call. Null is refused

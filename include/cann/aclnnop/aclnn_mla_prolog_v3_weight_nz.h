@@ -83,8 +83,9 @@ extern "C" {
  *   dequantScaleWDqOptional      (1, Hcq), float, likewise; (Hcq, He / 32), E8M0
  *   dequantScaleWUqQrOptional    (1, N * (D + Dr)), float, with weightQuantMode 1, 2, 4, 5;
  *                                (N * (D + Dr), Hcq / 32), E8M0, with 3
- *   dequantScaleWDkvKrOptional   (1, Hckv + Dr), float, with weightQuantMode 2, 4, 5; (Hckv + Dr, He / 32), E8M0, with
- * 3 quantScaleCkvOptional        (1), float, with kvCacheQuantMode 1; (1, Hckv) with 2: steps per unit
+ *   dequantScaleWDkvKrOptional   (1, Hckv + Dr), float, with weightQuantMode 2, 4, 5;
+ *                                (Hckv + Dr, He / 32), E8M0, with 3
+ *   quantScaleCkvOptional        (1), float, with kvCacheQuantMode 1; (1, Hckv) with 2: steps per unit
  *   quantScaleCkrOptional        (1, Dr), float, with kvCacheQuantMode 2
  *   smoothScalesCqOptional       (1, Hcq), float, optional with weightQuantMode 1, 2, 4, 5
  *   actualSeqLenOptional         see above
@@ -99,8 +100,9 @@ extern "C" {
  *                                have one scale
  *   dequantScaleQNopeOutOptional (T, N, 1), float, with kvCacheQuantMode 1, otherwise null: the value of one step
  *   queryNormOutOptional         (B, S, Hcq) or (T, Hcq), bf16 or 8-bit, or null: the query rank as it enters
- * weightUqQr dequantScaleQNormOutOptional (T, 1), float, with queryNormOutOptional and a weightQuantMode but 0; (T, Hcq
- * / 32), E8M0, with 3; otherwise null
+ *                                weightUqQr
+ *   dequantScaleQNormOutOptional (T, 1), float, with queryNormOutOptional and a weightQuantMode but 0;
+ *                                (T, Hcq / 32), E8M0, with 3; otherwise null
  *
  * The tensor handles may be destroyed after the call; the data must stay valid until the stream has done the work.
  * Returns 161001 for a required argument that is null, 161002 for modes that do not exist or do not go together, for a
