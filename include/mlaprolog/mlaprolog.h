@@ -322,14 +322,14 @@ MLAP_API mlap_status mlap_run(mlap_context* context, const mlap_weights* weights
 /* What the operator computes on the way; mlap_run keeps none of it in memory. A member with data == NULL is not wanted;
  * the others are contiguous, of the shape and type given, and are written. */
 typedef struct mlap_intermediates {
-  size_t struct_size;    /* set by the caller: sizeof(mlap_intermediates) */
-  mlap_tensor c_q;       /* FLOAT32 [T, Hcq]   after RMSNorm (rounded to bf16 unless quantised), before smoothing */
-  mlap_tensor c_q_int8;  /* INT8 [T, Hcq]      where cQ is quantised to int8 */
-  mlap_tensor c_q_scale; /* FLOAT32 [T]        where cQ is quantised: the dynamic dequantisation scale; not MXFP8 */
-  mlap_tensor q_c;       /* FLOAT32 [T, N, D]  as it enters W_UK */
-  mlap_tensor q_r;       /* FLOAT32 [T, N, Dr] before RoPE */
-  mlap_tensor c_kv;      /* FLOAT32 [T, Hckv]  after RMSNorm, before the cache's rounding */
-  mlap_tensor k_r;       /* FLOAT32 [T, Dr]    before RoPE */
+  size_t struct_size;        /* set by the caller: sizeof(mlap_intermediates) */
+  mlap_tensor c_q;           /* FLOAT32 [T, Hcq]   after RMSNorm (rounded to bf16 unless quantised), before smoothing */
+  mlap_tensor c_q_quantized; /* [T, Hcq]       where cQ is quantised, in its 8-bit type */
+  mlap_tensor c_q_scale;     /* FLOAT32 [T]        where cQ is quantised: the dynamic dequantisation scale; not MXFP8 */
+  mlap_tensor q_c;           /* FLOAT32 [T, N, D]  as it enters W_UK */
+  mlap_tensor q_r;           /* FLOAT32 [T, N, Dr] before RoPE */
+  mlap_tensor c_kv;          /* FLOAT32 [T, Hckv]  after RMSNorm, before the cache's rounding */
+  mlap_tensor k_r;           /* FLOAT32 [T, Dr]    before RoPE */
 } mlap_intermediates;
 
 typedef struct mlap_reference_args {

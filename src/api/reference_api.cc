@@ -9,7 +9,7 @@
 #include "api/run_args_check.h"
 #include "base/float_environment.h"
 #include "core/prolog_plan.h"
-#include "core/prolog_run.h"
+#include "core/slot_check.h"
 #include "mlaprolog/mlaprolog.h"
 #include "reference/reference.h"
 
@@ -38,14 +38,14 @@ Wanted Want(const char* name, const mlap_tensor& tensor, mlap_dtype dtype, const
 std::vector<Wanted> WantedOf(const mlap_intermediates& out, const PrologArgs& args, const Intermediates& seen) {
   const PrologShape& shape = args.shape;
   const int64_t T = shape.tokens;
-  const WeightQuant quant = args.mode.weight_quant;
   const bool has_c_q = shape.q_rank > 0;
-  const bool has_int8 = quant == WeightQuant::kUqQr || quant == WeightQuant::kFull;
-  const bool has_scale = args.mode.QuantizesCq() && quant != WeightQuant::kMxFp8;
+  const bool has_quantized = has_c_q && args.mode.QuantizesCq();
+  const bool has_scale = has_quantized && args.mode.weight_quant != WeightQuant::kMxFp8;
   return {
       Want("intermediates.c_q", out.c_q, MLAP_FLOAT32, {T, shape.q_rank}, has_c_q, seen.c_q),
-      Want("intermediates.c_q_int8", out.c_q_int8, MLAP_INT8, {T, shape.q_rank}, has_c_q && has_int8, seen.c_q_int8),
-      Want("intermediates.c_q_scale", out.c_q_scale, MLAP_FLOAT32, {T}, has_c_q && has_scale, seen.c_q_scale),
+      Want("intermediates.c_q_quantized", out.c_q_quantized, ToDtype(args.mode.CqType()), {T, shape.q_rank},
+           has_quantized, seen.c_q_quantized),
+      Want("intermediates.c_q_scale", out.c_q_scale, MLAP_FLOAT32, {T}, has_scale, seen.c_q_scale),
       Want("intermediates.q_c", out.q_c, MLAP_FLOAT32, {T, shape.heads, shape.nope}, true, seen.q_c),
       Want("intermediates.q_r", out.q_r, MLAP_FLOAT32, {T, shape.heads, shape.rope}, true, seen.q_r),
       Want("intermediates.c_kv", out.c_kv, MLAP_FLOAT32, {T, shape.kv_rank}, true, seen.c_kv),
@@ -79,7 +79,7 @@ mlap_status Run(const mlap_weights* handle, const mlap_run_args& args, const mla
 
   std::vector<char> memory(call.CopyBytes());
   call.GatherInputs(memory.data());
-  status = CheckCacheIndex(call.args);
+  status = CheckSlots(call.args);
   if (!status.ok()) return FailFunction(kFunction, status);
   ReferenceOptions options;
   options.intermediates = reference.intermediates != nullptr ? &seen : nullptr;

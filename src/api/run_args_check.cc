@@ -12,20 +12,10 @@ namespace {
 
 constexpr int64_t kCopyAlignment = 64;
 
-// What follows from the weights' types.
-struct QuantTypes {
-  mlap_dtype x;      // of token_x; also of what is 8-bit in a fully quantised call
-  mlap_dtype c_q;    // of query_norm
-  mlap_dtype kv;     // of an 8-bit kv_cache
-  bool takes_kv[4];  // by mlap_kv_quant
-};
-constexpr QuantTypes kQuantTypes[] = {
-    {MLAP_BF16, MLAP_BF16, MLAP_BF16, {true, false, false, false}},
-    {MLAP_BF16, MLAP_INT8, MLAP_INT8, {true, false, true, true}},
-    {MLAP_INT8, MLAP_INT8, MLAP_INT8, {true, true, false, true}},
-    {MLAP_FLOAT8_E4M3, MLAP_FLOAT8_E4M3, MLAP_FLOAT8_E4M3, {true, true, false, true}},
-    {MLAP_FLOAT8_E4M3, MLAP_FLOAT8_E4M3, MLAP_FLOAT8_E4M3, {true, true, false, true}},
-    {MLAP_HIFLOAT8, MLAP_HIFLOAT8, MLAP_HIFLOAT8, {true, true, false, true}},
+// Which kv_quant goes with which weights.
+constexpr bool kTakesKv[][4] = {
+    {true, false, false, false}, {true, false, true, true}, {true, true, false, true},
+    {true, true, false, true},   {true, true, false, true}, {true, true, false, true},
 };
 constexpr const char* kKvNames[] = {"MLAP_KV_BF16", "MLAP_KV_PER_TENSOR", "MLAP_KV_PER_CHANNEL", "MLAP_KV_PER_GROUP"};
 
@@ -46,7 +36,7 @@ class CallBinder {
       : in_(args),
         call_(*call),
         to_(call->args),
-        types_(kQuantTypes[static_cast<int>(weights.args.mode.weight_quant)]) {
+        takes_kv_(kTakesKv[static_cast<int>(weights.args.mode.weight_quant)]) {
     to_ = weights.args;
   }
 
@@ -97,10 +87,10 @@ class CallBinder {
       if (factor != 0.0 && std::isfinite(factor)) continue;
       checks_.Refuse(name, "a finite factor, 1 for none", std::to_string(factor), "mlap_run_args_init sets it to 1");
     }
-    if (!types_.takes_kv[in_.kv_quant]) {
+    if (!takes_kv_[in_.kv_quant]) {
       std::string legal;
       for (int kv = 0; kv <= MLAP_KV_PER_GROUP; ++kv) {
-        if (types_.takes_kv[kv]) legal += (legal.empty() ? "" : ", ") + std::string(kKvNames[kv]);
+        if (takes_kv_[kv]) legal += (legal.empty() ? "" : ", ") + std::string(kKvNames[kv]);
       }
       checks_.Refuse("kv_quant", legal + " with weights of these types", kKvNames[in_.kv_quant]);
     }
@@ -132,7 +122,7 @@ class CallBinder {
 
   void Inputs() {
     const PrologShape& shape = to_.shape;
-    Input("token_x", in_.token_x, types_.x, lead_.Then({shape.hidden}), &to_.token_x);
+    Input("token_x", in_.token_x, ToDtype(to_.mode.TokenType()), lead_.Then({shape.hidden}), &to_.token_x);
     if (!to_.mode.QuantizesX()) {
       Absent("dequant_scale_x", in_.dequant_scale_x, "with a BF16 token_x");
     } else if (to_.mode.weight_quant == WeightQuant::kMxFp8) {
@@ -185,8 +175,8 @@ class CallBinder {
     }
     if (!checks_.ok()) return;
     if (in_.kv_quant == MLAP_KV_PER_GROUP) {
-      const int64_t row_bytes = shape.kv_rank + 2 * shape.rope + 4 * CeilDiv(shape.kv_rank, kKvGroup);
-      to_.kv_cache = Cache("kv_cache", in_.kv_cache, types_.kv, row_bytes);
+      to_.kv_cache =
+          Cache("kv_cache", in_.kv_cache, ToDtype(to_.mode.QuantType()), GroupRow{shape.kv_rank, shape.rope}.Bytes());
       if (!IsAbsent(in_.kr_cache) && checks_.CheckStruct("kr_cache", in_.kr_cache) &&
           DimsOf(in_.kr_cache).Count() != 0) {
         checks_.Refuse("kr_cache", "an empty tensor or none with MLAP_KV_PER_GROUP, as kv_cache holds its rows",
@@ -194,7 +184,8 @@ class CallBinder {
       }
       return;
     }
-    to_.kv_cache = Cache("kv_cache", in_.kv_cache, in_.kv_quant == MLAP_KV_BF16 ? MLAP_BF16 : types_.kv, shape.kv_rank);
+    to_.kv_cache = Cache("kv_cache", in_.kv_cache,
+                         in_.kv_quant == MLAP_KV_BF16 ? MLAP_BF16 : ToDtype(to_.mode.QuantType()), shape.kv_rank);
     to_.kr_cache =
         Cache("kr_cache", in_.kr_cache, in_.kv_quant == MLAP_KV_PER_CHANNEL ? MLAP_INT8 : MLAP_BF16, shape.rope);
   }
@@ -249,7 +240,7 @@ class CallBinder {
       }
       Absent("quant_scale_ckr", in_.quant_scale_ckr, where);
     }
-    if (in_.kv_quant == MLAP_KV_PER_GROUP && types_.kv == MLAP_INT8) {
+    if (in_.kv_quant == MLAP_KV_PER_GROUP && to_.mode.QuantType() == ElementType::kInt8) {
       Input("k_nope_clip_alpha", in_.k_nope_clip_alpha, MLAP_FLOAT32, {1}, &to_.k_nope_clip_alpha);
     } else {
       Absent("k_nope_clip_alpha", in_.k_nope_clip_alpha, where);
@@ -259,8 +250,8 @@ class CallBinder {
   void Outputs() {
     const PrologShape& shape = to_.shape;
     const bool quantizes_query = to_.mode.QuantizesQuery();
-    Output("query", in_.query, quantizes_query ? types_.x : MLAP_BF16, lead_.Then({shape.heads, shape.kv_rank}),
-           &to_.query);
+    Output("query", in_.query, quantizes_query ? ToDtype(to_.mode.TokenType()) : MLAP_BF16,
+           lead_.Then({shape.heads, shape.kv_rank}), &to_.query);
     Output("query_rope", in_.query_rope, MLAP_BF16, lead_.Then({shape.heads, shape.rope}), &to_.query_rope);
     if (quantizes_query) {
       Output("dequant_scale_q_nope", in_.dequant_scale_q_nope, MLAP_FLOAT32,
@@ -273,7 +264,7 @@ class CallBinder {
       return Absent("dequant_scale_q_norm", in_.dequant_scale_q_norm, "without query_norm");
     }
     if (shape.q_rank == 0) return Absent("query_norm", in_.query_norm, "with weights without weight_dq");
-    Output("query_norm", in_.query_norm, types_.c_q, lead_.Then({shape.q_rank}), &to_.query_norm);
+    Output("query_norm", in_.query_norm, ToDtype(to_.mode.CqType()), lead_.Then({shape.q_rank}), &to_.query_norm);
     const mlap_tensor& scale = in_.dequant_scale_q_norm;
     if (!to_.mode.QuantizesCq()) {
       Absent("dequant_scale_q_norm", scale, "with a BF16 query_norm");
@@ -288,7 +279,7 @@ class CallBinder {
   const mlap_run_args& in_;
   BoundCall& call_;
   PrologArgs& to_;
-  const QuantTypes& types_;
+  const bool (&takes_kv_)[4];
   TensorChecks checks_;
   Dims lead_;
   int64_t tokens_ = 0;

@@ -6,12 +6,13 @@
 namespace mlap {
 namespace {
 
+// The last two are no types of the operator; no call gets as far as asking for theirs.
 constexpr DtypeFacts kDtypes[] = {
-    {MLAP_BF16, "BF16", 2},         {MLAP_INT8, "INT8", 1},
-    {MLAP_FLOAT32, "FLOAT32", 4},   {MLAP_INT64, "INT64", 8},
-    {MLAP_INT32, "INT32", 4},       {MLAP_FLOAT8_E4M3, "FLOAT8_E4M3", 1},
-    {MLAP_HIFLOAT8, "HIFLOAT8", 1}, {MLAP_FLOAT8_E8M0, "FLOAT8_E8M0", 1},
-    {MLAP_FLOAT64, "FLOAT64", 8},   {MLAP_FLOAT16, "FLOAT16", 2},
+    {MLAP_BF16, "BF16", 2, ElementType::kBf16},          {MLAP_INT8, "INT8", 1, ElementType::kInt8},
+    {MLAP_FLOAT32, "FLOAT32", 4, ElementType::kFloat32}, {MLAP_INT64, "INT64", 8, ElementType::kInt64},
+    {MLAP_INT32, "INT32", 4, ElementType::kInt32},       {MLAP_FLOAT8_E4M3, "FLOAT8_E4M3", 1, ElementType::kE4m3},
+    {MLAP_HIFLOAT8, "HIFLOAT8", 1, ElementType::kHiF8},  {MLAP_FLOAT8_E8M0, "FLOAT8_E8M0", 1, ElementType::kE8m0},
+    {MLAP_FLOAT64, "FLOAT64", 8, ElementType::kFloat32}, {MLAP_FLOAT16, "FLOAT16", 2, ElementType::kBf16},
 };
 
 constexpr const char* kLayouts[] = {"MLAP_ROW_MAJOR", "MLAP_FRACTAL_NZ", "MLAP_OUT_IN"};
@@ -56,25 +57,13 @@ std::string DtypeText(mlap_dtype dtype) {
   return facts != nullptr ? facts->name : "type " + std::to_string(static_cast<int>(dtype));
 }
 
-ElementType ToElementType(mlap_dtype dtype) {
-  switch (dtype) {
-    case MLAP_INT8:
-      return ElementType::kInt8;
-    case MLAP_FLOAT32:
-      return ElementType::kFloat32;
-    case MLAP_INT64:
-      return ElementType::kInt64;
-    case MLAP_INT32:
-      return ElementType::kInt32;
-    case MLAP_FLOAT8_E4M3:
-      return ElementType::kE4m3;
-    case MLAP_HIFLOAT8:
-      return ElementType::kHiF8;
-    case MLAP_FLOAT8_E8M0:
-      return ElementType::kE8m0;
-    default:
-      return ElementType::kBf16;
+ElementType ToElementType(mlap_dtype dtype) { return FindDtype(dtype)->type; }
+
+mlap_dtype ToDtype(ElementType type) {
+  for (const DtypeFacts& row : kDtypes) {
+    if (row.type == type) return row.dtype;
   }
+  return MLAP_BF16;
 }
 
 bool Dims::operator==(const Dims& other) const {

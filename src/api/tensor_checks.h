@@ -17,6 +17,7 @@ struct DtypeFacts {
   mlap_dtype dtype;
   const char* name;
   int64_t bytes;
+  ElementType type;
 };
 const DtypeFacts* FindDtype(mlap_dtype dtype);
 
@@ -25,6 +26,7 @@ std::string DtypeText(mlap_dtype dtype);
 
 // The operator's element type of a dtype that has one (all but FLOAT64 and FLOAT16).
 ElementType ToElementType(mlap_dtype dtype);
+mlap_dtype ToDtype(ElementType type);
 
 // Dimensions without memory of their own: checks of legal calls allocate nothing.
 struct Dims {

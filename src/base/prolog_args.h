@@ -9,6 +9,9 @@
 
 #include "base/bf16.h"
 #include "base/cache_view.h"
+#include "base/e8m0.h"
+#include "base/numeric_rules.h"
+#include "base/token_slots.h"
 #include "base/weight_view.h"
 
 namespace mlap {
@@ -45,36 +48,17 @@ enum class KvQuant {
                 // kr_cache is empty; with kUqQr and the full modes
 };
 
-inline constexpr int64_t kKvGroup = 128;  // tileSize
-inline constexpr int64_t kMxGroup = 32;   // values that share an E8M0 scale
+inline constexpr int64_t kKvGroup = 128;  // tileSize; kMxGroup is in base/e8m0.h
 
-// The two device generations compute some roundings differently (docs/numerics.md).
-enum class NumericRules { kA2, k950 };
+// The row of a kPerGroup cache: values, rope values, scales, without padding.
+struct GroupRow {
+  int64_t kv_rank;
+  int64_t rope;
 
-// How pairs of rope columns lie before and after RoPE. The operator is kInterleavedToHalf; the others serve models whose
-// weights were prepared otherwise.
-enum class RopeStyle {
-  kInterleavedToHalf,  // pairs (2i, 2i + 1) in, real parts first and imaginary parts second out
-  kHalf,               // pairs (i, Dr / 2 + i) in and out
-  kInterleaved,        // pairs (2i, 2i + 1) in and out
-  kNone,               // no rotation; sin and cos are not read
-};
-
-// How a token finds its slot.
-enum class SlotRule {
-  kIndex,   // PA_BSND, PA_NZ: cache_index[t] is the slot
-  kBlocks,  // PA_BLK_*: cache_index lists the pages of each sequence, ceil(length / BlockSize) each; always from row 0
-  kTokens,  // BSND, TND: the token's number is the slot; no cache_index
-};
-
-struct TokenSlots {
-  SlotRule rule = SlotRule::kIndex;
-  const int64_t* cache_index = nullptr;  // a negative slot or page writes no row; not read if the caches are empty
-  int64_t num_indices = 0;               // of cache_index, kBlocks
-  // kBlocks: the sequences that the tokens are made of. Either all have one length, or their ends are listed.
-  int64_t num_sequences = 0;                // B
-  int64_t sequence_length = 0;              // S; when sequence_ends is null
-  const int32_t* sequence_ends = nullptr;   // [B] actualSeqLen: T of the sequences up to and with each, ascending
+  constexpr int64_t NumGroups() const { return CeilDiv(kv_rank, kKvGroup); }
+  constexpr int64_t RopeOffset() const { return kv_rank; }
+  constexpr int64_t ScaleOffset() const { return kv_rank + rope * static_cast<int64_t>(sizeof(Bf16)); }
+  constexpr int64_t Bytes() const { return ScaleOffset() + NumGroups() * static_cast<int64_t>(sizeof(float)); }
 };
 
 struct PrologMode {
@@ -90,24 +74,34 @@ struct PrologMode {
   constexpr bool QuantizesCq() const { return weight_quant != WeightQuant::kNone; }
   constexpr bool QuantizesX() const { return weight_quant >= WeightQuant::kFull; }
   constexpr bool QuantizesQuery() const { return kv_quant == KvQuant::kPerTensor; }
+
+  // The 8-bit type of whatever is quantised.
+  constexpr ElementType QuantType() const {
+    return weight_quant == WeightQuant::kHiF8                                         ? ElementType::kHiF8
+           : weight_quant == WeightQuant::kMxFp8 || weight_quant == WeightQuant::kFp8 ? ElementType::kE4m3
+                                                                                      : ElementType::kInt8;
+  }
+  constexpr ElementType TokenType() const { return QuantizesX() ? QuantType() : ElementType::kBf16; }
+  constexpr ElementType CqType() const { return QuantizesCq() ? QuantType() : ElementType::kBf16; }
 };
 
 struct PrologArgs {
   PrologShape shape;
   PrologMode mode;
 
-  const void* token_x = nullptr;         // [T, He] bf16; int8 in kFull
-  WeightView weight_dq;                  // [He, Hcq]
-  WeightView weight_uq_qr;               // [Hcq, N * (D + Dr)], per head D nope columns, then Dr rope columns
-  const Bf16* weight_uk = nullptr;       // [N, D, Hckv]
-  WeightView weight_dkv_kr;              // [He, Hckv + Dr]
-  const Bf16* gamma_cq = nullptr;        // [Hcq]
-  const Bf16* gamma_ckv = nullptr;       // [Hckv]
-  const Bf16* rope_sin = nullptr;        // [T, Dr]
-  const Bf16* rope_cos = nullptr;        // [T, Dr]
+  const void* token_x = nullptr;    // [T, He] bf16; int8 in kFull
+  WeightView weight_dq;             // [He, Hcq]
+  WeightView weight_uq_qr;          // [Hcq, N * (D + Dr)], per head D nope columns, then Dr rope columns
+  const Bf16* weight_uk = nullptr;  // [N, D, Hckv]
+  WeightView weight_dkv_kr;         // [He, Hckv + Dr]
+  const Bf16* gamma_cq = nullptr;   // [Hcq]
+  const Bf16* gamma_ckv = nullptr;  // [Hckv]
+  const Bf16* rope_sin = nullptr;   // [T, Dr]
+  const Bf16* rope_cos = nullptr;   // [T, Dr]
   TokenSlots slots;
-  CacheView kv_cache;                    // width Hckv at least; elements past Hckv stay untouched
-  CacheView kr_cache;                    // width Dr
+  CacheView kv_cache;  // width Hckv at least; elements past Hckv stay untouched. kPerGroup: kRows,
+                       // width GroupRow::Bytes at least, in 8-bit elements
+  CacheView kr_cache;  // width Dr; kPerGroup: not read
 
   const float* dequant_scale_x = nullptr;         // [T], kFull
   const float* dequant_scale_w_dq = nullptr;      // [Hcq], kFull

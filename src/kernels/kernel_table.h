@@ -29,6 +29,7 @@ struct Kernel {
   X(quantize_per_channel, QuantizePerChannelFn) \
   X(quantize_per_token, QuantizePerTokenFn)     \
   X(quantize_query, QuantizeQueryFn)            \
+  X(quantize_group, QuantizeGroupFn)            \
   X(narrow_to_int8, NarrowToInt8Fn)             \
   X(scale, ScaleFn)
 

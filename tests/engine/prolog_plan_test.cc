@@ -18,7 +18,7 @@ TEST(PrologPlan, RefusesSizesThatMakeNoSense) {
     int64_t value;
   };
   for (const Case& c :
-       {Case{"T", &PrologShape::tokens, -1}, Case{"He", &PrologShape::hidden, 0}, Case{"Hcq", &PrologShape::q_rank, 0},
+       {Case{"T", &PrologShape::tokens, -1}, Case{"He", &PrologShape::hidden, 0}, Case{"Hcq", &PrologShape::q_rank, -1},
         Case{"N", &PrologShape::heads, 0}, Case{"D", &PrologShape::nope, -5}, Case{"Dr", &PrologShape::rope, 0},
         Case{"Dr", &PrologShape::rope, 7}, Case{"Hckv", &PrologShape::kv_rank, 0},
         Case{"N", &PrologShape::heads, INT64_MAX}, Case{"He", &PrologShape::hidden, int64_t{1} << 62}}) {
@@ -28,6 +28,22 @@ TEST(PrologPlan, RefusesSizesThatMakeNoSense) {
     const Status status = PlanProlog(shape, {}, 2, &plan);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << c.name << " " << c.value;
     EXPECT_NE(status.text().find(c.name), std::string::npos) << status.text();
+  }
+}
+
+TEST(PrologPlan, AQueryWithoutLowRankHasNoCqToQuantise) {
+  PrologShape shape = kDeepSeek;
+  shape.q_rank = 0;
+  PrologPlan plan;
+  for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr, WeightQuant::kFull, WeightQuant::kMxFp8,
+                                  WeightQuant::kFp8, WeightQuant::kHiF8}) {
+    PrologMode mode;
+    mode.weight_quant = quant;
+    const Status status = PlanProlog(shape, mode, 2, &plan);
+    EXPECT_EQ(status.ok(), quant != WeightQuant::kUqQr);
+    if (!status.ok()) {
+      EXPECT_NE(status.text().find("low rank"), std::string::npos) << status.text();
+    }
   }
 }
 

@@ -1,0 +1,30 @@
+#include "core/product.h"
+
+namespace mlap {
+
+void RunProduct(const KernelTable& kernels, const TokenRows& rows, const ScaledWeight& weight, const ProductPart& part,
+                void* out, int64_t out_stride, void* scratch) {
+  const void* first = rows.Row(part.row_begin);
+  const int64_t count = part.row_end - part.row_begin;
+  if (rows.type == ElementType::kBf16) {
+    kernels.gemm_bf16.run({static_cast<const Bf16*>(first), rows.width, count, weight.view, part.column_begin,
+                           part.column_end, static_cast<Bf16*>(out), out_stride, scratch});
+  } else {
+    kernels.gemm_s8.run({static_cast<const int8_t*>(first), rows.width, count, weight.view, part.column_begin,
+                         part.column_end, static_cast<int32_t*>(out), out_stride, scratch});
+  }
+}
+
+void FinishProductRow(const KernelTable& kernels, NumericRules rules, const TokenRows& rows, int64_t t,
+                      const ScaledWeight& weight, int64_t column_begin, int64_t column_end, const void* product,
+                      float* out) {
+  const int64_t columns = column_end - column_begin;
+  if (rows.type == ElementType::kBf16) {
+    kernels.widen_bf16.run(static_cast<const Bf16*>(product), columns, out);
+  } else {
+    kernels.dequantize.run(static_cast<const int32_t*>(product), rows.scale[t], weight.scale + column_begin, columns,
+                           rules, out);
+  }
+}
+
+}  // namespace mlap
