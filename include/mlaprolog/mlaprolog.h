@@ -350,7 +350,7 @@ MLAP_API mlap_status mlap_reference_run(const mlap_weights* weights, const mlap_
 typedef struct mlap_exact_results {
   size_t struct_size;     /* set by the caller: sizeof(mlap_exact_results) */
   mlap_tensor query;      /* FLOAT64 [T, N, Hckv] */
-  mlap_tensor query_rope; /* FLOAT64 [T, N, Dr] */
+  mlap_tensor query_rope; /* FLOAT64 [T, N, Dr], without the factor that MLAP_KV_PER_TENSOR puts on it */
   mlap_tensor c_kv;       /* FLOAT64 [T, Hckv] what goes to kv_cache, unquantised */
   mlap_tensor k_r;        /* FLOAT64 [T, Dr]   what goes to kr_cache, after RoPE, unquantised */
 } mlap_exact_results;

@@ -19,18 +19,26 @@ struct FourDims {
   int64_t size[MLAP_MAX_RANK] = {1, 1, 1, 1};
   int64_t step[MLAP_MAX_RANK] = {};  // bytes
 
-  explicit FourDims(const StridedView& view) {
+  explicit FourDims(const ByteView& view) {
     for (int i = 0; i < std::min(view.dims.rank, MLAP_MAX_RANK); ++i) {
       const int place = MLAP_MAX_RANK - view.dims.rank + i;
       size[place] = view.dims.size[i];
-      step[place] = view.strides[i] * view.element_bytes;
+      step[place] = view.steps[i];
     }
   }
 };
 
 }  // namespace
 
-void CopyStrided(const StridedView& from, const StridedView& to) {
+ByteView ToByteView(const StridedView& view) {
+  ByteView bytes = {view.data, view.element_bytes, view.dims, {}};
+  for (int i = 0; i < view.dims.rank; ++i) bytes.steps[i] = view.strides[i] * view.element_bytes;
+  return bytes;
+}
+
+void CopyStrided(const StridedView& from, const StridedView& to) { CopyBytes(ToByteView(from), ToByteView(to)); }
+
+void CopyBytes(const ByteView& from, const ByteView& to) {
   if (from.dims.Count() == 0) return;
   const FourDims a(from);
   const FourDims b(to);

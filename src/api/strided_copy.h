@@ -10,6 +10,16 @@ namespace mlap {
 // overlap, unless they are the same.
 void CopyStrided(const StridedView& from, const StridedView& to);
 
+// What the copies work on: steps in bytes, so that elements may lie at any address.
+struct ByteView {
+  char* data = nullptr;
+  int64_t element_bytes = 0;
+  Dims dims;
+  int64_t steps[MLAP_MAX_RANK] = {};
+};
+ByteView ToByteView(const StridedView& view);
+void CopyBytes(const ByteView& from, const ByteView& to);
+
 // A dense view of the same dimensions at `data`.
 StridedView DenseView(const StridedView& like, void* data);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 namespace mlap {
 namespace {
@@ -112,6 +113,17 @@ bool StridedView::IsContiguous() const {
   return true;
 }
 
+ByteRange RangeOf(const StridedView& view) {
+  if (view.dims.Count() == 0) return {};
+  int64_t low = 0;
+  int64_t high = 0;
+  for (int i = 0; i < view.dims.rank; ++i) {
+    const int64_t reach = view.strides[i] * (view.dims.size[i] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  return {view.data + low * view.element_bytes, view.data + (high + 1) * view.element_bytes};
+}
+
 void TensorChecks::Refuse(const char* name, const std::string& expected, const std::string& found, const char* advice) {
   if (!ok()) return;
   std::string text = std::string(name) + ": expected " + expected + ", found " + found;
@@ -199,6 +211,17 @@ bool TensorChecks::CheckDense(const char* name, const mlap_tensor& tensor, mlap_
   if (!CheckStrided(name, tensor, dtype, dims, access)) return false;
   if (!ViewOf(tensor).IsContiguous()) Refuse(name, "a contiguous tensor", "strides with gaps");
   return ok();
+}
+
+void TensorChecks::CheckApart(const char* name, const mlap_tensor& tensor, const char* other_name,
+                              const mlap_tensor& other) {
+  if (!ok()) return;
+  const ByteRange a = RangeOf(ViewOf(tensor));
+  const ByteRange b = RangeOf(ViewOf(other));
+  const std::less<const char*> before;
+  if (before(a.first, b.last) && before(b.first, a.last)) {
+    Refuse(name, std::string("memory apart from that of ") + other_name, "memory that overlaps it");
+  }
 }
 
 }  // namespace mlap

@@ -68,6 +68,13 @@ struct StridedView {
 // Strides filled in; the tensor's struct must have passed CheckStruct.
 StridedView ViewOf(const mlap_tensor& tensor);
 
+// The bytes [first, last) that a view may touch; both null if none.
+struct ByteRange {
+  const char* first = nullptr;
+  const char* last = nullptr;
+};
+ByteRange RangeOf(const StridedView& view);
+
 enum class Access { kRead, kWrite };
 
 // Collects the first fault of a call's tensors. After one, all checks do nothing.
@@ -93,6 +100,8 @@ class TensorChecks {
   bool CheckStrided(const char* name, const mlap_tensor& tensor, mlap_dtype dtype, const Dims& dims, Access access);
   // The same without gaps.
   bool CheckDense(const char* name, const mlap_tensor& tensor, mlap_dtype dtype, const Dims& dims, Access access);
+  // Both have passed CheckStruct. They do not share bytes.
+  void CheckApart(const char* name, const mlap_tensor& tensor, const char* other_name, const mlap_tensor& other);
 
  private:
   Status status_;
