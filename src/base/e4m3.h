@@ -32,24 +32,23 @@ static constexpr Bf16 ToBf16(E4m3 value) {
 
 static inline float ToFloat(E4m3 value) { return ToFloat(ToBf16(value)); }
 
-// Rounds to nearest, ties to even, and saturates to +-448; a NaN becomes 0x7f.
+// The device's saturating cast: to nearest, ties to even; what exceeds 448 becomes 448, and a NaN becomes 0. Without
+// branches and floating-point operations, so that compilers turn loops over it into vector code.
 static inline E4m3 RoundToE4m3(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  const uint32_t sign = (bits >> 24) & 0x80u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  // Normal numbers: 20 bits of mantissa are rounded off.
+  // Normal numbers: 20 bits of mantissa are rounded off, and a carry moves on to the exponent.
   const uint32_t normal = ((magnitude + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20) - ((127 - 7) << 3);
-  // Below 2^-6 codes are multiples of 2^-9, which is what the last bit of numbers from 2^14 on stands for.
-  float raised;
-  std::memcpy(&raised, &magnitude, sizeof(raised));
-  raised += 16384.0f;
-  uint32_t raised_bits;
-  std::memcpy(&raised_bits, &raised, sizeof(raised_bits));
-  const uint32_t denormal = raised_bits & 0xfu;
-  uint32_t code = magnitude < 0x3c800000u ? denormal : normal;
+  // Below 2^-6 codes count units of 2^-9: one bit more goes with every binade. From 25 bits on nothing remains.
+  const uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
+  const uint32_t exponent = magnitude >> 23;
+  const uint32_t shift = exponent >= 121 ? 20u : exponent <= 116 ? 25u : 141u - exponent;
+  const uint32_t denormal = (significand + (1u << (shift - 1)) - 1u + ((significand >> shift) & 1u)) >> shift;
+  uint32_t code = exponent >= 121 ? normal : denormal;
   code = magnitude >= 0x43e00000u ? 0x7eu : code;
-  return E4m3{static_cast<uint8_t>(magnitude > 0x7f800000u ? 0x7fu : sign | code)};
+  code |= (bits >> 24) & 0x80u;
+  return E4m3{static_cast<uint8_t>(magnitude > 0x7f800000u ? 0u : code)};
 }
 
 }  // namespace mlap

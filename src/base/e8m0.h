@@ -27,7 +27,8 @@ static inline float ToFloat(E8m0 value) {
 // Quantises one block of at most kMxGroup values, which are first rounded to bf16 with ties away. With e the largest
 // biased exponent of the bf16 values, the scale's byte is max(e - 8, 0), which brings the largest value into [256,
 // 512), and the data are E4M3 of the values times 2^(127 - byte). A block without normal values (e = 0) is all zeros
-// under byte 0; one with an infinity or a NaN (e = 255) has byte 255.
+// under byte 0; one with an infinity or a NaN (e = 255) has byte 255,
+// which makes NaNs of all its data.
 static inline E8m0 QuantizeMxBlock(const float* x, int64_t n, E4m3* out) {
   Bf16 rounded[kMxGroup];
   uint32_t largest = 0;

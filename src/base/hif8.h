@@ -51,8 +51,8 @@ static constexpr Bf16 ToBf16(HiF8 value) {
 
 static inline float ToFloat(HiF8 value) { return ToFloat(ToBf16(value)); }
 
-// Rounds to nearest, ties away from zero, and saturates to +-2^15; a NaN becomes 0x80. Without branches, so that
-// compilers turn loops over it into vector code.
+// The device's saturating cast: to nearest, ties away from zero; what exceeds 2^15 becomes 2^15, and a NaN becomes 0.
+// Without branches, so that compilers turn loops over it into vector code.
 static inline HiF8 RoundToHiF8(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -73,12 +73,12 @@ static inline HiF8 RoundToHiF8(float value) {
   const uint32_t exponent_field = size - leading_one + (exponent < 0 ? leading_one : 0u);
   const uint32_t mantissa = (rounded >> (23 - mantissa_bits)) & ((1u << mantissa_bits) - 1);
   const uint32_t normal = prefix + (exponent_field << mantissa_bits) + mantissa;
-  // From the tie 2^-23 on, the smallest code; what is below it is zero.
+  // From the tie 2^-23 on, the smallest code; what is below it is zero, and so is a NaN.
   const uint32_t denormal = exponent <= -22 ? 1u : static_cast<uint32_t>(exponent + 23);
   uint32_t code = exponent <= -16 ? denormal : normal;
   code |= (bits >> 24) & 0x80u;
-  code = magnitude < 0x34000000u ? 0u : code;
-  return HiF8{static_cast<uint8_t>(magnitude > 0x7f800000u ? 0x80u : code)};
+  const bool is_zero = magnitude < 0x34000000u || magnitude > 0x7f800000u;
+  return HiF8{static_cast<uint8_t>(is_zero ? 0u : code)};
 }
 
 }  // namespace mlap

@@ -68,11 +68,12 @@ struct PrologMode {
   float epsilon_ckv = 1e-5f;
   float cq_factor = 1.0f;   // qcQrScale: cQ after RMSNorm; applied if it differs from 1 by FLT_EPSILON or more
   float ckv_factor = 1.0f;  // kcScale: cKV after RMSNorm, likewise
-  NumericRules rules = NumericRules::kA2;
+  NumericRules rules = NumericRules::kA2;  // of the int8 modes; the 8-bit floats follow k950 always
   RopeStyle rope_style = RopeStyle::kInterleavedToHalf;
 
   constexpr bool QuantizesCq() const { return weight_quant != WeightQuant::kNone; }
   constexpr bool QuantizesX() const { return weight_quant >= WeightQuant::kFull; }
+  constexpr bool HasMxScales() const { return weight_quant == WeightQuant::kMxFp8; }
   constexpr bool QuantizesQuery() const { return kv_quant == KvQuant::kPerTensor; }
 
   // The 8-bit type of whatever is quantised.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/cache_writer.h"
+#include "core/row_quantizer.h"
 
 namespace mlap {
 namespace {
@@ -19,8 +20,7 @@ void PackGroups(const PrologArgs& args, const KernelTable& kernels, const float*
     const int64_t begin = group * kKvGroup;
     const int64_t count = std::min(kKvGroup, layout.kv_rank - begin);
     float scale;
-    kernels.quantize_group.run(c_kv + begin, args.k_nope_clip_alpha[0], count, reinterpret_cast<int8_t*>(row) + begin,
-                               &scale);
+    QuantizeGroup(kernels, args.mode.QuantType(), c_kv + begin, args.k_nope_clip_alpha, count, row + begin, &scale);
     std::memcpy(row + layout.ScaleOffset() + group * static_cast<int64_t>(sizeof(scale)), &scale, sizeof(scale));
   }
   std::memcpy(row + layout.RopeOffset(), roped, static_cast<size_t>(layout.rope) * sizeof(Bf16));
@@ -48,7 +48,7 @@ void WriteKeyRow(const PrologArgs& args, const KernelTable& kernels, int64_t slo
       break;
     case KvQuant::kPerTensor:
       kernels.scale.run(c_kv, args.quant_scale_ckv[0], shape.kv_rank, c_kv);
-      kernels.narrow_to_int8.run(c_kv, shape.kv_rank, bytes);
+      NarrowRow(kernels, args.mode.QuantType(), c_kv, shape.kv_rank, row);
       break;
     case KvQuant::kPerChannel:
       kernels.quantize_per_channel.run(c_kv, args.quant_scale_ckv, shape.kv_rank, bytes);

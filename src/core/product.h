@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/e8m0.h"
 #include "base/element_type.h"
 #include "base/numeric_rules.h"
 #include "base/weight_view.h"
@@ -11,12 +12,15 @@
 
 namespace mlap {
 
+constexpr int64_t MxGroups(int64_t width) { return CeilDiv(width, kMxGroup); }
+
 // Rows of tokens: x, or cQ.
 struct TokenRows {
   const void* data = nullptr;  // [tokens, width]
   ElementType type = ElementType::kBf16;
   int64_t width = 0;
-  const float* scale = nullptr;  // [tokens], the 8-bit types with one scale per token
+  const float* scale = nullptr;       // [tokens], the 8-bit types with one scale per token
+  const uint8_t* mx_scale = nullptr;  // [tokens, MxGroups(width)], E4M3 with E8M0 scales
 
   const void* Row(int64_t t) const { return static_cast<const char*>(data) + t * width * ElementBytes(type); }
 };
@@ -24,7 +28,8 @@ struct TokenRows {
 // A weight of the rows' type, with the scales of its columns.
 struct ScaledWeight {
   WeightView view;
-  const float* scale = nullptr;  // [n], the 8-bit types
+  const float* scale = nullptr;       // [n], the 8-bit types
+  const uint8_t* mx_scale = nullptr;  // [n, MxGroups(k)], with rows that have them
 };
 
 // An element of a product: bf16 products are rounded to bf16, others are 4-byte sums.
@@ -43,8 +48,8 @@ struct ProductPart {
 void RunProduct(const KernelTable& kernels, const TokenRows& rows, const ScaledWeight& weight, const ProductPart& part,
                 void* out, int64_t out_stride, void* scratch);
 
-// One row of a product in binary32: widened, or dequantised. `product` holds columns [column_begin, column_end) of the
-// weight for token t of `rows`.
+// One row of a product in binary32: widened, or dequantised unless E8M0 scales have done that. `product` holds columns
+// [column_begin, column_end) of the weight for token t of `rows`.
 void FinishProductRow(const KernelTable& kernels, NumericRules rules, const TokenRows& rows, int64_t t,
                       const ScaledWeight& weight, int64_t column_begin, int64_t column_end, const void* product,
                       float* out);

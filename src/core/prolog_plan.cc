@@ -113,6 +113,7 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   layout.ckv_kr_product = shared.Take(result.token_block, shape.KvColumns(), down_bytes);
   layout.c_q = shared.Take(result.token_block, shape.q_rank, ElementBytes(mode.CqType()));
   layout.c_q_scale = shared.Take(result.token_block, 1, sizeof(float));
+  layout.c_q_mx_scale = shared.Take(mode.HasMxScales() ? result.token_block : 0, MxGroups(shape.q_rank), 1);
 
   Layout scratch;
   layout.row = scratch.Take(1, std::max({shape.q_rank, shape.KvColumns(), shape.HeadColumns()}), sizeof(float));

@@ -7,6 +7,7 @@
 #include "base/float_environment.h"
 #include "core/key_row.h"
 #include "core/product.h"
+#include "core/row_quantizer.h"
 #include "core/slot_check.h"
 
 namespace mlap {
@@ -27,18 +28,29 @@ class BlockRun {
         token_begin_(token_begin),
         num_tokens_(num_tokens),
         x_(TokensOfX()),
-        weight_dq_{args.weight_dq, args.dequant_scale_w_dq},
-        weight_dkv_kr_{args.weight_dkv_kr, args.dequant_scale_w_dkv_kr},
-        weight_uq_qr_{args.weight_uq_qr, args.dequant_scale_w_uq_qr} {
+        weight_dq_{args.weight_dq, args.dequant_scale_w_dq, args.mx_scale_w_dq},
+        weight_dkv_kr_{args.weight_dkv_kr, args.dequant_scale_w_dkv_kr, args.mx_scale_w_dkv_kr},
+        weight_uq_qr_{args.weight_uq_qr, args.dequant_scale_w_uq_qr, args.mx_scale_w_uq_qr} {
     // Where the caller wants cQ, it is computed in place.
     c_q_out_ = Buffer<char>(plan.layout.c_q);
     c_q_scale_out_ = Buffer<float>(plan.layout.c_q_scale);
+    c_q_mx_scale_out_ = Buffer<uint8_t>(plan.layout.c_q_mx_scale);
     if (args.query_norm != nullptr) {
       const int64_t row_bytes = shape_.q_rank * ElementBytes(mode_.CqType());
       c_q_out_ = static_cast<char*>(args.query_norm) + token_begin * row_bytes;
       if (args.dequant_scale_q_norm != nullptr) c_q_scale_out_ = args.dequant_scale_q_norm + token_begin;
+      if (args.mx_scale_q_norm != nullptr) {
+        c_q_mx_scale_out_ = args.mx_scale_q_norm + token_begin * MxGroups(shape_.q_rank);
+      }
     }
-    c_q_ = shape_.q_rank == 0 ? x_ : TokenRows{c_q_out_, mode_.CqType(), shape_.q_rank, c_q_scale_out_};
+    c_q_ = x_;
+    if (shape_.q_rank == 0) return;
+    c_q_ = {c_q_out_, mode_.CqType(), shape_.q_rank};
+    if (mode_.HasMxScales()) {
+      c_q_.mx_scale = c_q_mx_scale_out_;
+    } else {
+      c_q_.scale = c_q_scale_out_;
+    }
   }
 
   // x [W_DQ | W_DKV|KR]: one task per group of columns, over all tokens of the block.
@@ -101,7 +113,11 @@ class BlockRun {
   TokenRows TokensOfX() const {
     TokenRows x = {args_.token_x, mode_.TokenType(), shape_.hidden};
     x.data = x.Row(token_begin_);
-    if (args_.dequant_scale_x != nullptr) x.scale = args_.dequant_scale_x + token_begin_;
+    if (mode_.HasMxScales()) {
+      x.mx_scale = args_.mx_scale_x + token_begin_ * MxGroups(shape_.hidden);
+    } else if (mode_.QuantizesX()) {
+      x.scale = args_.dequant_scale_x + token_begin_;
+    }
     return x;
   }
 
@@ -135,9 +151,11 @@ class BlockRun {
   void StoreCq(float* row, int64_t t) const {
     const int64_t columns = shape_.q_rank;
     char* out = c_q_out_ + t * columns * ElementBytes(mode_.CqType());
-    if (mode_.QuantizesCq()) {
-      kernels_.quantize_per_token.run(row, args_.smooth_scales_cq, columns, mode_.rules, reinterpret_cast<int8_t*>(out),
-                                      c_q_scale_out_ + t);
+    if (mode_.HasMxScales()) {
+      kernels_.quantize_mx.run(row, columns, reinterpret_cast<uint8_t*>(out),
+                               c_q_mx_scale_out_ + t * MxGroups(columns));
+    } else if (mode_.QuantizesCq()) {
+      QuantizeRow(kernels_, mode_.CqType(), mode_.rules, row, args_.smooth_scales_cq, columns, out, c_q_scale_out_ + t);
     } else {
       kernels_.narrow_to_bf16.run(row, columns, reinterpret_cast<Bf16*>(out));
     }
@@ -249,13 +267,9 @@ class BlockRun {
     const int64_t columns = shape_.kv_rank;
     float* row = Scratch<float>(worker, plan_.layout.row);
     float* scale = args_.dequant_scale_q_nope + token_head;
-    int8_t* out = static_cast<int8_t*>(args_.query) + token_head * columns;
     kernels_.widen_bf16.run(query, columns, row);
-    if (mode_.rules == NumericRules::kA2) {
-      kernels_.quantize_query.run(row, columns, out, scale);
-    } else {
-      kernels_.quantize_per_token.run(row, nullptr, columns, mode_.rules, out, scale);
-    }
+    QuantizeQueryRow(kernels_, mode_.QuantType(), mode_.rules, row, columns,
+                     static_cast<char*>(args_.query) + token_head * columns, scale);
     Bf16* query_rope = args_.query_rope + token_head * shape_.rope;
     kernels_.widen_bf16.run(query_rope, shape_.rope, row);
     kernels_.scale.run(row, args_.quant_scale_ckv[0] / *scale, shape_.rope, row);
@@ -275,6 +289,7 @@ class BlockRun {
   ScaledWeight weight_dq_, weight_dkv_kr_, weight_uq_qr_;
   char* c_q_out_;
   float* c_q_scale_out_;
+  uint8_t* c_q_mx_scale_out_;
 };
 
 // Adds the time since the last call to a stage.

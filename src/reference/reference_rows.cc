@@ -4,13 +4,18 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/e4m3.h"
+#include "base/e8m0.h"
+#include "base/hif8.h"
 #include "base/int8_rounding.h"
 
 namespace mlap {
 namespace {
 
 // The largest magnitude that a quantised row is scaled to.
-float Largest(ElementType) { return 127.0f; }
+float Largest(ElementType type) {
+  return type == ElementType::kE4m3 ? kE4m3Max : type == ElementType::kHiF8 ? kHiF8Max : 127.0f;
+}
 
 // max |x|; a NaN anywhere makes it a NaN.
 float LargestMagnitude(const float* x, size_t n) {
@@ -22,8 +27,16 @@ float LargestMagnitude(const float* x, size_t n) {
   return amax;
 }
 
-// One group of a kPerGroup row; its scale is returned. Values are clipped to alpha times the largest.
+// One group of a kPerGroup row; its scale is returned. Int8 values are clipped to alpha times the largest; the scale of
+// 8-bit floats has a lower bound instead.
 float QuantizeGroup(const PrologArgs& args, const float* x, size_t n, uint8_t* out) {
+  const ElementType type = args.mode.QuantType();
+  if (type != ElementType::kInt8) {
+    const float amax = LargestMagnitude(x, n);
+    const float scale = (amax < 1e-4f ? 1e-4f : amax) * (1.0f / Largest(type));
+    for (size_t j = 0; j < n; ++j) Store(x[j] / scale, type, out, static_cast<int64_t>(j));
+    return scale;
+  }
   const float limit = LargestMagnitude(x, n) * args.k_nope_clip_alpha[0];
   const float scale = limit * (1.0f / 127.0f);
   const float factor = 1.0f / scale;
@@ -62,15 +75,31 @@ void RoundEachToBf16(Row* row) {
 }
 
 double ValueAt(const void* data, ElementType type, int64_t i) {
-  if (type == ElementType::kBf16) return ToFloat(static_cast<const Bf16*>(data)[i]);
-  return static_cast<const int8_t*>(data)[i];
+  switch (type) {
+    case ElementType::kBf16:
+      return ToFloat(static_cast<const Bf16*>(data)[i]);
+    case ElementType::kE4m3:
+      return ToFloat(static_cast<const E4m3*>(data)[i]);
+    case ElementType::kHiF8:
+      return ToFloat(static_cast<const HiF8*>(data)[i]);
+    default:
+      return static_cast<const int8_t*>(data)[i];
+  }
 }
 
 void Store(float value, ElementType type, void* data, int64_t i) {
-  if (type == ElementType::kBf16) {
-    static_cast<Bf16*>(data)[i] = RoundToBf16(value);
-  } else {
-    static_cast<int8_t*>(data)[i] = RoundToInt8(value);
+  switch (type) {
+    case ElementType::kBf16:
+      static_cast<Bf16*>(data)[i] = RoundToBf16(value);
+      break;
+    case ElementType::kE4m3:
+      static_cast<E4m3*>(data)[i] = RoundToE4m3(value);
+      break;
+    case ElementType::kHiF8:
+      static_cast<HiF8*>(data)[i] = RoundToHiF8(value);
+      break;
+    default:
+      static_cast<int8_t*>(data)[i] = RoundToInt8(value);
   }
 }
 
@@ -134,11 +163,28 @@ float QuantizeRow(const Row& z, ElementType type, NumericRules rules, uint8_t* o
 
 float QuantizeQuery(const Row& q, ElementType type, NumericRules rules, uint8_t* out) {
   const float scale = QuantizeRow(q, type, rules, out);
-  if (rules == NumericRules::kA2) {
+  if (rules == NumericRules::kA2) {  // int8 only
     const float factor = 127.0f / LargestMagnitude(q.data(), q.size());
     for (size_t j = 0; j < q.size(); ++j) out[j] = static_cast<uint8_t>(RoundToInt8ThroughHalf(q[j] * factor));
   }
   return scale;
+}
+
+void QuantizeMx(const Row& z, uint8_t* out, uint8_t* scales) {
+  for (size_t begin = 0; begin < z.size(); begin += kMxGroup) {
+    const size_t end = std::min<size_t>(begin + kMxGroup, z.size());
+    int largest_exponent = 0;  // biased, of the values in bf16
+    for (size_t j = begin; j < end; ++j) {
+      largest_exponent = std::max(largest_exponent, RoundToBf16TiesAway(z[j]).bits >> 7 & 0xff);
+    }
+    const int byte = largest_exponent == 255 ? 255 : std::max(largest_exponent - 8, 0);
+    for (size_t j = begin; j < end; ++j) {
+      const float value = ToFloat(RoundToBf16TiesAway(z[j]));
+      const float scaled = largest_exponent == 0 ? 0.0f : Bf(std::ldexp(value, 127 - byte));
+      Store(scaled, ElementType::kE4m3, out, static_cast<int64_t>(j));
+    }
+    scales[begin / kMxGroup] = static_cast<uint8_t>(byte);
+  }
 }
 
 void WriteKey(const PrologArgs& args, int64_t slot, const Row& c_kv, const Row& k_r) {

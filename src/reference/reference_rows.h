@@ -37,6 +37,9 @@ float QuantizeRow(const Row& z, ElementType type, NumericRules rules, uint8_t* o
 // The same for a head's query: under kA2 it is rounded through binary16.
 float QuantizeQuery(const Row& q, ElementType type, NumericRules rules, uint8_t* out);
 
+// Microscaling: E4M3 in blocks of kMxGroup values, with an E8M0 scale each that follows the largest exponent.
+void QuantizeMx(const Row& z, uint8_t* out, uint8_t* scales);
+
 // Writes one key: c_kv [Hckv] after RMSNorm and k_r [Dr] after RoPE.
 void WriteKey(const PrologArgs& args, int64_t slot, const Row& c_kv, const Row& k_r);
 

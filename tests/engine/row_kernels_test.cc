@@ -100,7 +100,7 @@ TEST_P(RowKernelsTest, MatchScalarBitForBit) {
         float scale[2] = {0, 0};
         int which = 0;
         ExpectSameAsScalar<int8_t>(
-            n, [&](const KernelTable& t, int8_t* y) { t.quantize_group.run(xs, alpha, n, y, &scale[which++]); },
+            n, [&](const KernelTable& t, int8_t* y) { t.quantize_per_group.run(xs, alpha, n, y, &scale[which++]); },
             "group");
         EXPECT_EQ(scale[0], scale[1]) << n;
       }
@@ -154,7 +154,7 @@ TEST_P(RowKernelsTest, SpecialValues) {
           EXPECT_TRUE(std::isnan(special) ? std::isnan(scale) : scale == inf);
           for (const int8_t value : q) EXPECT_EQ(value, 0);
         }
-        GetParam().table.quantize_group.run(x.data(), 0.5f, n, q.data(), &scale);
+        GetParam().table.quantize_per_group.run(x.data(), 0.5f, n, q.data(), &scale);
         EXPECT_TRUE(std::isnan(special) ? std::isnan(scale) : scale == inf);
         for (const int8_t value : q) EXPECT_EQ(value, 0);
 
@@ -185,7 +185,7 @@ TEST_P(RowKernelsTest, ZeroRowQuantisesToZeros) {
     expect_zeros(
         [&](float* scale) { GetParam().table.quantize_per_token.run(x.data(), nullptr, 70, rules, q.data(), scale); });
   }
-  expect_zeros([&](float* scale) { GetParam().table.quantize_group.run(x.data(), 0.9f, 70, q.data(), scale); });
+  expect_zeros([&](float* scale) { GetParam().table.quantize_per_group.run(x.data(), 0.9f, 70, q.data(), scale); });
 }
 
 // x = (1, 2, 3, 4) and a cosine and a sine of its own for every output.
@@ -275,7 +275,7 @@ TEST_P(RowKernelsTest, GroupsAreClipped) {
   const int8_t expected[] = {-127, 127, 127, 2, 2, -2, 0};
   int8_t q[7];
   float scale;
-  GetParam().table.quantize_group.run(x, 0.5f, 7, q, &scale);
+  GetParam().table.quantize_per_group.run(x, 0.5f, 7, q, &scale);
   EXPECT_EQ(scale, 254.0f * (1.0f / 127.0f));
   for (int i = 0; i < 7; ++i) EXPECT_EQ(q[i], expected[i]) << i;
 }

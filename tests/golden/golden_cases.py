@@ -21,9 +21,11 @@ B16 = Dims(80, 48, 1, 24, 16, 48)       # Dr is a multiple of 16: bf16 krCache i
 B64 = Dims(80, 48, 1, 24, 16, 64)       # Hckv is a multiple of 32: int8 kvCache in PA_NZ
 C = Dims(37, 21, 3, 7, 6, 33)           # nothing is a multiple of anything
 TINY = Dims(20, 10, 1, 5, 4, 16)
-F = Dims(32, 32, 2, 8, 32, 32)          # small; legal in every layout, and for blocks of 32
-G = Dims(32, 32, 2, 8, 8, 136)           # tiles of 128 and 8 columns
+F = Dims(32, 32, 2, 8, 32, 32)          # small; legal in every layout, also with an int8 krCache
+G = Dims(32, 32, 1, 8, 8, 132)           # tiles of 128 and 4 columns
 BIG_RANK = Dims(48, 128, 2, 12, 4, 32)  # Hcq 2048 and D 192 with the other sizes, a sixteenth
+F16 = Dims(32, 32, 2, 8, 16, 32)        # the same for a bf16 krCache, and for blocks of 32
+SQUARE = F16                            # He = Hcq = Hckv, for identity weights
 REAL_ROW = Dims(16, 16, 1, 8, 64, 512)      # per-group rows of 656 bytes
 
 
@@ -50,6 +52,7 @@ class Case(NamedTuple):
     alpha: float = 1.0                          # k_nope_clip_alpha, where the scenario has one
     ends: Tuple[int, ...] = ()                  # actual_seq_len
     row_major: Tuple[str, ...] = ()             # weights given as (K, N) instead of FRACTAL_NZ
+    craft: str = ""                             # key of CRAFTS
     v3: bool = True                             # quant_scale_ckv of kv per-tensor has one element
 
     @property
@@ -153,7 +156,7 @@ _CACHE_MODES = (
     ("blk_nz_fused", BLK_NZ, (20,), {"ends": (1, 1, 18, 20), "index": (2, -7, 0, 1)},
      "sequences of 1, 0, 17 and 2 tokens, a negative page"),
     ("bsnd", "BSND", (2, 3), {}, "the cache has the tokens' shape"),
-    ("tnd", "TND", (5,), {}, "the cache has the tokens' shape"),
+    ("tnd", "TND", (4,), {}, "the cache has the tokens' shape"),
 )
 _ROW_MAJOR = (("dq", "uq_qr", "dkv_kr"), ("dq", "dkv_kr"), ("uq_qr",))
 
@@ -177,23 +180,27 @@ def _without_blocks(modes):
     return tuple(row for row in modes if row[1] in ("BSND", "TND"))
 
 
-_PA_BOTH = (("bsnd_pa_3d", ND, (2, 2), {"index": (5, -1, 40, 5)}, "duplicate and negative slots"),
-            ("bsnd_pa_2d", ND, (5,), {}, "base"))
+_SMALL = {"blocks": (2, 16)}
+_PA_ROWS = (("bsnd_pa_3d", ND, (2, 2), {"index": (5, -1, 29, 5), **_SMALL},
+             "duplicate and negative slots"),
+            ("bsnd_pa_2d", ND, (5,), _SMALL, "base"))
+_PA_NZ = (("nz_pa_3d", NZ, (2, 2), {"index": (-4, 16, 29, 16), **_SMALL},
+           "duplicate and negative slots"),)
 
 _CACHE_MODE_CASES = (
-    _matrix("nq", NQ, F, 1000, _CACHE_MODES)
-    + _matrix("partial", P, F, 1100, _CACHE_MODES)
+    _matrix("nq", NQ, F16, 1000, _CACHE_MODES)
+    + _matrix("partial", P, F16, 1100, _CACHE_MODES)
     + _matrix("partial_pc", PC, F, 1200, _CACHE_MODES)
-    + _matrix("full", FI, F, 1300, _CACHE_MODES)
-    + _matrix("full_pt", FT, F, 1400, _CACHE_MODES)
-    + _matrix("partial_pg", PG, G, 1500, _without_blocks(_CACHE_MODES) + _PA_BOTH, alpha=0.75)
-    + _matrix("full_pg", FG, G, 1600, _without_blocks(_CACHE_MODES) + _PA_BOTH, alpha=1.25)
+    + _matrix("full", FI, F16, 1300, _CACHE_MODES)
+    + _matrix("full_pt", FT, F16, 1400, _CACHE_MODES)
+    + _matrix("partial_pg", PG, G, 1500, _without_blocks(_CACHE_MODES) + _PA_ROWS, alpha=0.75)
+    + _matrix("full_pg", FG, G, 1600, _without_blocks(_CACHE_MODES) + _PA_ROWS, alpha=1.25)
     + (
-        Case("nq_blk_nz_long_3d", NQ, False, BLK_NZ, (2, 17), F, "two pages per batch, one negative",
+        Case("nq_blk_nz_long_3d", NQ, False, BLK_NZ, (2, 17), F16, "two pages per batch, one negative",
              1701, index=(3, 0, -2, 1), blocks=(4, 16)),
-        Case("full_pt_blk_bsnd_long_3d", FT, False, BLK, (2, 17), F,
+        Case("full_pt_blk_bsnd_long_3d", FT, False, BLK, (2, 17), F16,
              "two pages per batch, two batches in one page: the last wins", 1702, index=(1, 2, 1, 0)),
-        Case("partial_blk_bsnd_big_block", P, False, BLK, (7,), F, "block size 48", 1703,
+        Case("partial_blk_bsnd_big_block", P, False, BLK, (7,), F16, "block size 48", 1703,
              ends=(3, 7), index=(1, 0), blocks=(2, 48)),
         Case("partial_pc_blk_nz_no_blocks", PC, True, BLK_NZ, (5,), F, "BlockNum 0", 1704,
              ends=(2, 5), index=(0, 0), blocks=(0, 16)),
@@ -201,7 +208,7 @@ _CACHE_MODE_CASES = (
 
 _VERSION_3_CASES = (
     Case("partial_pg_real_row", PG, False, ND, (3,), REAL_ROW, "rows of 656 bytes, alpha 1", 2001,
-         blocks=(2, 16)),
+         blocks=(1, 16)),
     Case("full_pg_real_row", FG, True, "TND", (4,), REAL_ROW, "rows of 656 bytes, alpha below 1",
          2002, alpha=0.5, query_norm=True),
     Case("partial_pg_alpha_above_1", PG, True, ND, (2, 3), G, "alpha above 1", 2003, alpha=1.5),
@@ -213,25 +220,25 @@ _VERSION_3_CASES = (
          special=((0, "zero"),), query_norm=True),
     Case("partial_pg_inf_nan", PG, False, ND, (5,), G, "token 1 has Inf, 3 NaN, 4 -Inf", 2008,
          special=((1, "inf"), (3, "nan"), (4, "neg_inf")), nonfinite=(1, 3, 4), query_norm=True),
-    Case("nq_factors", NQ, False, ND, (5,), F, "qc_qr_scale and kc_scale", 2101,
+    Case("nq_factors", NQ, False, ND, (5,), F16, "qc_qr_scale and kc_scale", 2101,
          factors=("0.70710678", "1.7"), query_norm=True),
-    Case("partial_factors", P, True, NZ, (2, 2), F, "qc_qr_scale and kc_scale", 2102,
+    Case("partial_factors", P, True, NZ, (2, 2), F16, "qc_qr_scale and kc_scale", 2102,
          factors=("1.5", "0.3"), query_norm=True),
     Case("partial_pc_factors", PC, False, ND, (5,), F, "negative qc_qr_scale, kc_scale", 2103,
          factors=("-2.25", "0.6"), query_norm=True),
-    Case("full_pt_factors", FT, True, NZ, (5,), F, "qc_qr_scale and kc_scale", 2104,
+    Case("full_pt_factors", FT, True, NZ, (5,), F16, "qc_qr_scale and kc_scale", 2104,
          factors=("0.1", "1.1"), query_norm=True),
     Case("full_pg_factors", FG, True, "BSND", (1, 4), G, "qc_qr_scale and kc_scale", 2105,
          factors=("3", "0.01"), alpha=0.8, query_norm=True),
-    Case("partial_factors_below_epsilon", P, False, ND, (3,), F,
+    Case("partial_factors_below_epsilon", P, False, ND, (3,), F16,
          "factors closer to 1 than FLT_EPSILON: not applied", 2106,
          factors=("0.99999994", "0.99999994"), query_norm=True),
-    Case("partial_factors_at_epsilon", P, False, ND, (3,), F,
+    Case("partial_factors_at_epsilon", P, False, ND, (3,), F16,
          "factors 1 + FLT_EPSILON and 1 - FLT_EPSILON: applied", 2107,
          factors=("1.00000012", "0.99999988"), query_norm=True),
-    Case("full_factors_nan", FI, False, ND, (2,), F, "NaN factors: not applied", 2108,
+    Case("full_factors_nan", FI, False, ND, (2,), F16, "NaN factors: not applied", 2108,
          factors=("nan", "nan"), query_norm=True),
-    Case("full_factors_zero", FI, False, ND, (2,), F, "factors 0: scale 0, int8 0, cache 0", 2109,
+    Case("full_factors_zero", FI, False, ND, (2,), F16, "factors 0: scale 0, int8 0, cache 0", 2109,
          factors=("0", "0"), query_norm=True),
     Case("nq_big_rank", NQ, False, NZ, (3,), BIG_RANK._replace(rope=16), "long Hcq and D", 2201,
          query_norm=True),
@@ -242,26 +249,120 @@ _VERSION_3_CASES = (
     Case("partial_query_norm_smooth", P, True, ND, (2, 2), C,
          "query_norm includes smooth_scales_cq, odd sizes", 2302, query_norm=True),
     Case("full_query_norm", FI, False, ND, (3,), C, "query_norm, odd sizes", 2303, query_norm=True),
-    Case("full_pt_query_norm_zero_token", FT, False, ND, (3,), F,
+    Case("full_pt_query_norm_zero_token", FT, False, ND, (3,), F16,
          "token 1 all zero: query_norm 0 with scale 0", 2304, special=((1, "zero"),),
          nonfinite=(1,), query_norm=True),
-    Case("nq_index_duplicate", NQ, False, ND, (2, 3), F, "duplicate slots, last wins", 2401,
+    Case("nq_index_duplicate", NQ, False, ND, (2, 3), F16, "duplicate slots, last wins", 2401,
          index=(9, 30, 9, 9, 30, 1)),
-    Case("partial_index_duplicate_nz", P, True, NZ, (5,), F, "duplicate slots, last wins", 2402,
+    Case("partial_index_duplicate_nz", P, True, NZ, (5,), F16, "duplicate slots, last wins", 2402,
          index=(47, 0, 47, 16, 16)),
-    Case("full_index_mixed", FI, True, ND, (5,), F, "duplicate and negative slots", 2403,
+    Case("full_index_mixed", FI, True, ND, (5,), F16, "duplicate and negative slots", 2403,
          index=(-9, 8, 8, -1, 8)),
-    Case("full_pt_index_mixed_nz", FT, False, NZ, (1, 5), F, "duplicate and negative slots", 2404,
+    Case("full_pt_index_mixed_nz", FT, False, NZ, (1, 5), F16, "duplicate and negative slots", 2404,
          index=(31, -1, 32, 31, -2 ** 63)),
-    Case("nq_no_tokens", NQ, False, ND, (0,), F, "no token", 2501, query_norm=True),
+    Case("nq_no_tokens", NQ, False, ND, (0,), F16, "no token", 2501, query_norm=True),
     Case("partial_pc_no_tokens", PC, True, NZ, (0, 3), F, "no token: B is 0", 2502),
-    Case("full_pt_no_tokens", FT, False, BLK, (2, 0), F, "no token: S is 0", 2503, query_norm=True),
+    Case("full_pt_no_tokens", FT, False, BLK, (2, 0), F16, "no token: S is 0", 2503, query_norm=True),
     Case("partial_pg_no_tokens", PG, False, "TND", (0,), G, "no token, caches empty", 2504),
-    Case("full_blk_fused_no_tokens", FI, True, BLK_NZ, (0,), F, "two sequences without a token",
+    Case("full_blk_fused_no_tokens", FI, True, BLK_NZ, (0,), F16, "two sequences without a token",
          2505, ends=(0, 0)),
 )
 
-CASES = tuple(case._replace(v3=False) for case in _FIRST) + _CACHE_MODE_CASES + _VERSION_3_CASES
+# The 950's rules for the scenarios that the older devices have too.
+_RULES_950_CASES = sum((
+    _matrix(prefix + "_950", scenario, dims, seed, _without_blocks(_CACHE_MODES) + _PA_ROWS[1:],
+            soc="ascend950", **fields)
+    for prefix, scenario, dims, seed, fields in (
+        ("nq", NQ, F16, 3000, {}), ("partial", P, F16, 3100, {}), ("partial_pc", PC, F16, 3200, {}),
+        ("partial_pg", PG, G, 3300, {"alpha": 0.8}), ("full", FI, F16, 3400, {}),
+        ("full_pt", FT, F16, 3500, {}), ("full_pg", FG, G, 3600, {"alpha": 1.5}))), ()) + (
+    Case("full_pt_950_17_tokens", FT, True, NZ, (17,), F, "17 tokens", 3701, soc="ascend950",
+         query_norm=True),
+    Case("full_pt_950_zero_token", FT, False, ND, (3,), F16, "token 2 all zero", 3702,
+         soc="ascend950", special=((2, "zero"),), nonfinite=(2,), query_norm=True, **_SMALL),
+    Case("partial_pg_950_zero_token", PG, False, ND, (2,), G, "token 0 all zero", 3703,
+         soc="ascend950", special=((0, "zero"),), **_SMALL),
+    Case("partial_950_inf_nan", P, False, ND, (5,), F16, "token 1 has Inf, 3 NaN, 4 -Inf", 3704,
+         soc="ascend950", special=((1, "inf"), (3, "nan"), (4, "neg_inf")), nonfinite=(1, 3, 4),
+         query_norm=True, **_SMALL),
+)
+
+
+def _float8_cases(name, seed):
+    """The cases of an 8-bit float type."""
+    plain, tensor, group = ("full_" + name + kv for kv in ("", "_kv_per_tensor", "_kv_per_group"))
+    can_smooth = name != "mxfp8"
+    common = {"soc": "ascend950", "query_norm": True, **_SMALL}
+    cases = (
+        _matrix(name, plain, F16, seed, _CACHE_MODES + _PA_ROWS[:1] + _PA_NZ, soc="ascend950")
+        + _matrix(name + "_pt", tensor, F16, seed + 100, _CACHE_MODES, soc="ascend950")
+        + _matrix(name + "_pg", group, G, seed + 200,
+                  _without_blocks(_CACHE_MODES) + _PA_ROWS[:1], soc="ascend950")
+        + (
+            Case(name + "_17_tokens", plain, can_smooth, ND, (17,), F16, "17 tokens", seed + 301,
+                 **common),
+            Case(name + "_zero_token", plain, can_smooth, ND, (2,), F16, "token 1 all zero",
+                 seed + 302, special=((1, "zero"),), **common),
+            Case(name + "_pt_zero_token", tensor, False, "TND", (3,), F16, "token 0 all zero",
+                 seed + 303, special=((0, "zero"),), nonfinite=(0,), **common),
+            Case(name + "_pg_zero_token", group, False, "TND", (3,), G,
+                 "token 1 all zero: tile scales from 1e-4", seed + 304, special=((1, "zero"),),
+                 **common),
+            Case(name + "_nan", plain, False, ND, (3,), F16, "token 1 has NaN", seed + 305,
+                 special=((1, "nan"),), nonfinite=(1,), soc="ascend950", **_SMALL),
+            Case(name + "_pt_factors", tensor, can_smooth, NZ, (4,), F16, "both factors", seed + 306,
+                 factors=("0.6", "1.9"), **common),
+            Case(name + "_pg_factors", group, False, "BSND", (1, 3), G,
+                 "kc_scale so small that the 1e-4 floor counts", seed + 307,
+                 factors=("-1.5", "2e-5"), **common),
+            Case(name + "_big_rank", tensor, can_smooth, ND, (3,), BIG_RANK._replace(hidden=64),
+                 "long Hcq and D", seed + 308, **common),
+            Case(name + "_no_tokens", tensor, False, BLK, (0,), F16, "one sequence without a token",
+                 seed + 309, ends=(0,), **common),
+            Case(name + "_no_blocks", plain, False, NZ, (2,), F16, "BlockNum 0", seed + 310,
+                 soc="ascend950", blocks=(0, 16)),
+        ))
+    return cases
+
+
+_FLOAT8_CASES = (
+    _float8_cases("mxfp8", 4000) + _float8_cases("fp8", 5000) + _float8_cases("hif8", 6000) + (
+        Case("fp8_pg_real_row", "full_fp8_kv_per_group", True, ND, (2,),
+             REAL_ROW._replace(hidden=32, q_rank=32), "rows of 656 bytes", 6901, soc="ascend950",
+             blocks=(1, 16)),
+        Case("hif8_inf", "full_hif8", False, ND, (3,), F16, "token 0 has Inf, token 2 -Inf", 6902,
+             special=((0, "inf"), (2, "neg_inf")), nonfinite=(0, 2), soc="ascend950", **_SMALL),
+    ))
+
+_TIES = "every quotient and every cached value halfway between two codes"
+_CRAFTED_CASES = tuple(
+    Case(name, scenario, scenario != "full_mxfp8_kv_per_tensor", ND, (4,), SQUARE, covers, seed,
+         eps=("1.75", "1.75") if "mxfp8" in name else ("3", "3"), soc=soc, query_norm=True,
+         craft="ties", **_SMALL)
+    for name, scenario, covers, seed, soc in (
+        ("partial_pc_ties", PC, _TIES, 7001, "ascend910b"),
+        ("full_pt_ties", FT, _TIES, 7002, "ascend910b"),
+        ("partial_pc_950_ties", PC, _TIES, 7003, "ascend950"),
+        ("full_pt_950_ties", FT, _TIES, 7004, "ascend950"),
+        ("mxfp8_pt_ties", "full_mxfp8_kv_per_tensor",
+         "c_q halfway between two bf16, and there between two codes; cached values halfway", 7005,
+         "ascend950"),
+        ("fp8_pt_ties", "full_fp8_kv_per_tensor", _TIES, 7006, "ascend950"),
+        ("hif8_pt_ties", "full_hif8_kv_per_tensor", _TIES, 7007, "ascend950"))
+) + (
+    Case("full_scale_order", FI, False, ND, (3,), F16,
+         "channel scales 2^122 times larger, token scales smaller: token first or overflow", 7101,
+         craft="scale_order", **_SMALL),
+    Case("full_950_scale_order", FI, False, ND, (3,), F16,
+         "token scales 2^122 times larger, channel scales smaller: channel first or overflow", 7102,
+         craft="scale_order", soc="ascend950", **_SMALL),
+    Case("fp8_scale_order", "full_fp8", False, ND, (3,), F16,
+         "token scales 2^122 times larger, channel scales smaller: channel first or overflow", 7103,
+         craft="scale_order", soc="ascend950", **_SMALL),
+)
+
+CASES = (tuple(case._replace(v3=False) for case in _FIRST) + _CACHE_MODE_CASES + _VERSION_3_CASES
+         + _RULES_950_CASES + _FLOAT8_CASES + _CRAFTED_CASES)
 
 
 # Where _quantise puts the largest magnitude of a row. HiFloat8 has most of its precision around 1.
@@ -279,7 +380,7 @@ def _quantise(values: np.ndarray, axis: int, fmt: Format = INT8) -> Tuple[np.nda
 
 def _quantise_mx(values: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     """E4M3 codes of rows and the E8M0 scales [rows, length / 32] of their blocks."""
-    blocks = values.reshape(values.shape[0], -1, MX_BLOCK)
+    blocks = values.reshape(values.shape[0], values.shape[1] // MX_BLOCK, MX_BLOCK)
     _, exponent = np.frexp(np.abs(blocks).max(axis=-1, keepdims=True))
     codes = E4M3.encode(blocks / np.ldexp(1.0, exponent - 9))
     return codes.reshape(values.shape), (exponent[..., 0] - 9 + 127).astype(np.uint8)
@@ -430,4 +531,66 @@ def make_inputs(case: Case) -> Dict[str, np.ndarray]:
         tensors["quant_scale_ckv"] = scale
     if mode.kv_quant == 3 and mode.format is INT8:
         tensors["k_nope_clip_alpha"] = np.array([case.alpha], dtype=F32)
+    if case.craft:
+        CRAFTS[case.craft](rng, case, tensors)
     return tensors
+
+
+# ---------------------------------------------------------------- crafted inputs
+
+def midpoints(fmt: Format, count: int) -> np.ndarray:
+    """`count` values halfway between neighbouring codes, spread over the positive range."""
+    values = np.unique(fmt.decode(np.arange(256).astype(np.uint8).view(fmt.dtype)))
+    values = values[(values >= (0 if fmt is INT8 else 2.0 ** -6)) & np.isfinite(values)]
+    middles = (values[:-1] + values[1:]) / 2
+    return middles[np.arange(count) * (len(middles) - 1) // (count - 1)]
+
+
+# Largest magnitude of a row over the range of its type, such that the 950's quotient and the
+# other devices' quotient fall on different sides of many midpoints.
+_TIE_UNIT = {INT8: 11, E4M3: 11, HIF8: 1}
+
+
+def _craft_ties(rng, case: Case, tensors) -> None:
+    """x W is +-1 (MXFP8: +-1.5) and the root of the norm 2, so gamma and smooth scales set values."""
+    d, mode = case.dims, case.mode
+    fmt = mode.format
+    size, unit_scale = (1.5, 127) if mode.weight_quant == MX else (1.0, 1.0)
+
+    def put(name, values, nz):
+        exact = fmt.encode(values) if mode.full else to_bf16(values)
+        tensors[name] = nz_pack(exact) if nz else exact
+
+    put("token_x", size * rng.choice((-1.0, 1.0), (case.tokens, d.hidden)), False)
+    identity = np.eye(d.hidden)
+    put("weight_dq", identity, True)
+    put("weight_dkv_kr",
+        np.concatenate([identity, rng.randint(-2, 3, (d.hidden, d.rope))], axis=1), True)
+    if mode.full:
+        for name in ("x", "w_dq", "w_dkv_kr"):
+            tensors["dequant_scale_" + name][:] = unit_scale
+    tensors["quant_scale_ckv"][:] = 1
+    if mode.weight_quant == MX:
+        # 0.75 * 91/64 = 273/256 is halfway between two bf16; the larger one is nearer to 1.125 than
+        # to 1, the smaller one halfway. 0.75 * 1.75 = 21/16 and 0.75 * 2.25 = 27/16 are midpoints.
+        tensors["rmsnorm_gamma_cq"][:] = to_bf16(91 / 64)
+        exponent = np.arange(d.kv_rank) // 2 % 8 - 3
+        gamma = np.ldexp(np.where(np.arange(d.kv_rank) % 2, 1.75, 2.25), exponent)
+    else:
+        tensors["rmsnorm_gamma_cq"][:] = to_bf16(1)
+        z = midpoints(fmt, d.q_rank)
+        z[0] = fmt.largest
+        tensors["smooth_scales_cq"][0] = 2 * z * _TIE_UNIT[fmt]
+        gamma = 2 * midpoints(fmt, d.kv_rank)
+    tensors["rmsnorm_gamma_ckv"] = to_bf16(gamma)
+
+
+def _craft_scale_order(_, case: Case, tensors) -> None:
+    """Token and channel scales far apart: one order of the multiplications overflows."""
+    shift = F32(2.0 ** (122 if case.mode.is_950 else -122))
+    tensors["dequant_scale_x"] *= shift
+    for name in ("dq", "dkv_kr"):
+        tensors["dequant_scale_w_" + name] /= shift
+
+
+CRAFTS = {"ties": _craft_ties, "scale_order": _craft_scale_order}

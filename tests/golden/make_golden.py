@@ -28,7 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CASE_DIR = HERE / "cases"
 README = HERE / "README.md"
 MARKERS = ("<!-- case table: begin -->", "<!-- case table: end -->")
-MAX_FILE, MAX_TOTAL = 300_000, 6_000_000
+MAX_FILE, MAX_TOTAL = 300_000, 6_700_000
 
 
 def run(case, inputs, toggled=None):
@@ -90,8 +90,6 @@ def check_coverage():
     """Every scenario in every cache mode, token form, with and without the options it has."""
     for soc in model.SOCS:
         mine = [c for c in CASES if c.soc == soc]
-        if not mine:
-            continue
         for scenario, (weight_quant, _) in model.SCENARIOS.items():
             if soc == "ascend910b" and weight_quant > 2:
                 continue                                    # not a legal call

@@ -39,7 +39,7 @@ using QuantizeQueryFn = void (*)(const float* x, int64_t n, int8_t* out, float* 
 
 // One group of a kPerGroup cache row. A = max |x_j|, L = A * clip_alpha, *scale = L * (1 / 127),
 // out_j = int8(min(max(x_j, -L), L) * (1 / *scale)). A zero group has scale 0 and zeros, a NaN as above.
-using QuantizeGroupFn = void (*)(const float* x, float clip_alpha, int64_t n, int8_t* out, float* scale);
+using QuantizePerGroupFn = void (*)(const float* x, float clip_alpha, int64_t n, int8_t* out, float* scale);
 
 // out_j = int8(x_j).
 using NarrowToInt8Fn = void (*)(const float* x, int64_t n, int8_t* out);

@@ -108,7 +108,7 @@ static void QuantizeQueryRow(const float* x, int64_t n, int8_t* out, float* scal
 }
 
 template <class V>
-static void QuantizeGroupRow(const float* x, float clip_alpha, int64_t n, int8_t* out, float* scale) {
+static void QuantizePerGroupRow(const float* x, float clip_alpha, int64_t n, int8_t* out, float* scale) {
   const float limit = RowMagnitude<V>(x, n) * clip_alpha;
   *scale = limit * (1.0f / 127.0f);
   const auto high = V::Broadcast(limit);
