@@ -38,7 +38,7 @@ ARROWS = {
     "bench": ["bench/**", "tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "tools": ["tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "tools/safetensors": ["tools/safetensors/**"],
-    "examples": [CANN_HEADERS],
+    "examples": [CANN_HEADERS, NATIVE_HEADERS],
 }
 
 # Where the compiler looks for an included file, after the directory of the including one.
@@ -50,7 +50,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # Public headers see nothing but these of the outside.
 STANDARD_HEADERS = {
     "stdbool.h", "stddef.h", "stdint.h", "stdlib.h",
-    "array", "cstddef", "cstdint", "memory", "stdexcept", "string", "string_view", "utility", "vector",
+    "array", "cstddef", "cstdint", "initializer_list", "memory", "stdexcept", "string", "string_view", "utility", "vector",
 }  # fmt: skip
 
 # ISA-specific files see no header whose inline functions other files of the program may also instantiate.
