@@ -1,0 +1,173 @@
+#include "cann/ops/prolog_version.h"
+
+#include <algorithm>
+
+namespace mlap::cann {
+namespace {
+
+constexpr auto kNonQuant = WeightQuant::kNone;
+constexpr auto kPartial = WeightQuant::kUqQr;
+constexpr auto kInt8 = WeightQuant::kFull;
+constexpr auto kPlain = KvQuant::kNone;
+constexpr auto kPerTensor = KvQuant::kPerTensor;
+constexpr auto kPerChannel = KvQuant::kPerChannel;
+
+constexpr Devices kAll = kA2A3 | kAscend950 | kCpu;
+
+// Every scenario; 8-bit floats need their device, or none.
+std::vector<VersionScenario> ScenariosOfV3() {
+  std::vector<VersionScenario> rows;
+  for (const Scenario& scenario : Scenarios()) {
+    const bool needs_950 = scenario.weight_quant >= WeightQuant::kMxFp8;
+    rows.push_back({scenario.weight_quant, scenario.kv_quant, needs_950 ? kAscend950 | kCpu : kAll, 0});
+  }
+  return rows;
+}
+
+const std::vector<Param>& OrderOfV1() {
+  static const auto& kOrder = *new std::vector<Param>{
+      kTokenX,         kWeightDq,        kWeightUqQr,        kWeightUk,           kWeightDkvKr,   kGammaCq,
+      kGammaCkv,       kRopeSin,         kRopeCos,           kCacheIndex,         kKvCache,       kKrCache,
+      kDequantScaleX,  kDequantScaleWDq, kDequantScaleWUqQr, kDequantScaleWDkvKr, kQuantScaleCkv, kQuantScaleCkr,
+      kSmoothScalesCq, kQueryOut,        kQueryRopeOut};
+  return kOrder;
+}
+
+std::vector<Param> OrderOfV2() {
+  std::vector<Param> order = OrderOfV1();
+  order.push_back(kDequantScaleQNopeOut);
+  return order;
+}
+
+// Whether every required input and every output has the type the column gives it; optional inputs are no part of a
+// column. The caches' types come from elsewhere if `int8_caches`.
+bool Fits(const PrologVersion& version, Devices device, const PrologTensors& tensors, const Scenario& modes,
+          const Scenario& column, bool int8_caches) {
+  return std::all_of(version.order.begin(), version.order.end(), [&](Param param) {
+    if (!IsOutput(param) && !version.Requires(param)) return true;
+    // Without a device's kernels an empty cache may be of any type.
+    if (param == kKrCache && device == kCpu && modes.MergesCaches()) return true;
+    const aclDataType expected = int8_caches && IsCache(param) ? ACL_INT8 : ExpectedDtype(column, param);
+    return (tensors.present[param] ? tensors[param].dtype : ExpectedDtype(modes, param)) == expected;
+  });
+}
+
+}  // namespace
+
+bool PrologVersion::Has(Param param) const { return std::find(order.begin(), order.end(), param) != order.end(); }
+
+bool PrologVersion::Requires(Param param) const {
+  if (param == kCacheIndex) return requires_cache_index;
+  return param <= kKrCache || param == kQueryOut || param == kQueryRopeOut;
+}
+
+bool PrologVersion::Offers(const Scenario& scenario, Devices device) const {
+  return std::any_of(scenarios.begin(), scenarios.end(), [&](const VersionScenario& row) {
+    return row.weight_quant == scenario.weight_quant && row.kv_quant == scenario.kv_quant &&
+           (row.devices & device) != 0;
+  });
+}
+
+// The versions are never destroyed, like every static of the library: a call may come while the program ends.
+
+const PrologVersion& VersionV1() {
+  static const PrologVersion& kVersion = *new PrologVersion{"V1",
+                                                            "aclnnMlaPrologGetWorkspaceSize",
+                                                            "aclnnMlaProlog",
+                                                            OrderOfV1(),
+                                                            kA2A3 | kCpu,
+                                                            {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
+                                                             {kPartial, kPlain, kA2A3 | kCpu, 0},
+                                                             {kPartial, kPerChannel, kA2A3 | kCpu, 0},
+                                                             {kInt8, kPlain, kCpu, kA2A3}},
+                                                            false,
+                                                            true,
+                                                            2,
+                                                            "BNSD",
+                                                            {1536},
+                                                            {128},
+                                                            false,
+                                                            false};
+  return kVersion;
+}
+
+const PrologVersion& VersionV2() {
+  static const PrologVersion& kVersion = *new PrologVersion{"V2",
+                                                            "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
+                                                            "aclnnMlaPrologV2WeightNz",
+                                                            OrderOfV2(),
+                                                            kA2A3 | kCpu,
+                                                            {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
+                                                             {kPartial, kPlain, kA2A3 | kCpu, 0},
+                                                             {kPartial, kPerChannel, kA2A3 | kCpu, 0},
+                                                             {kInt8, kPlain, kA2A3 | kCpu, 0},
+                                                             {kInt8, kPerTensor, kA2A3 | kCpu, 0}},
+                                                            false,
+                                                            true,
+                                                            2,
+                                                            "BNSD",
+                                                            {1536},
+                                                            {128},
+                                                            false,
+                                                            false};
+  return kVersion;
+}
+
+const PrologVersion& VersionV3() {
+  static const PrologVersion& kVersion = *new PrologVersion{"V3",
+                                                            "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
+                                                            "aclnnMlaPrologV3WeightNz",
+                                                            {kTokenX,
+                                                             kWeightDq,
+                                                             kWeightUqQr,
+                                                             kWeightUk,
+                                                             kWeightDkvKr,
+                                                             kGammaCq,
+                                                             kGammaCkv,
+                                                             kRopeSin,
+                                                             kRopeCos,
+                                                             kKvCache,
+                                                             kKrCache,
+                                                             kCacheIndex,
+                                                             kDequantScaleX,
+                                                             kDequantScaleWDq,
+                                                             kDequantScaleWUqQr,
+                                                             kDequantScaleWDkvKr,
+                                                             kQuantScaleCkv,
+                                                             kQuantScaleCkr,
+                                                             kSmoothScalesCq,
+                                                             kActualSeqLen,
+                                                             kKNopeClipAlpha,
+                                                             kQueryOut,
+                                                             kQueryRopeOut,
+                                                             kDequantScaleQNopeOut,
+                                                             kQueryNormOut,
+                                                             kDequantScaleQNormOut},
+                                                            kAll,
+                                                            ScenariosOfV3(),
+                                                            true,
+                                                            false,
+                                                            kCacheModes.size(),
+                                                            "PA_BSND",
+                                                            {1536, 2048},
+                                                            {128, 192},
+                                                            true,
+                                                            true};
+  return kVersion;
+}
+
+ColumnMatch MatchDtypeColumn(const PrologVersion& version, Devices device, const PrologTensors& tensors,
+                             const Scenario& modes) {
+  for (const VersionScenario& row : version.scenarios) {
+    if (((row.devices | row.listed_only) & device) == 0) continue;
+    if (Fits(version, device, tensors, modes, *FindScenario(row.weight_quant, row.kv_quant), false)) {
+      return (row.devices & device) != 0 ? ColumnMatch::kFits : ColumnMatch::kWithoutKernel;
+    }
+  }
+  // The definitions for A2 and A3 list int8 for everything, too, although no scenario stores int8 tokens' keys so.
+  const Scenario& full = *FindScenario(WeightQuant::kFull, KvQuant::kNone);
+  if (device == kA2A3 && Fits(version, device, tensors, modes, full, true)) return ColumnMatch::kFits;
+  return ColumnMatch::kNone;
+}
+
+}  // namespace mlap::cann
