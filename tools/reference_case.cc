@@ -3,6 +3,7 @@
 #include <mlaprolog/mlaprolog.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "progress_line.h"
 #include "tool_error.h"
@@ -37,64 +38,96 @@ mlap_tensor NativeTensor(const CaseTensor* tensor, const TensorSpec& spec, std::
   return native;
 }
 
+template <class Struct>
 struct NamedField {
   std::string_view name;
-  mlap_tensor mlap_prolog_args::*field;
+  mlap_tensor Struct::*field;
 };
 
-constexpr NamedField kFields[] = {
-    {"token_x", &mlap_prolog_args::token_x},
-    {"weight_dq", &mlap_prolog_args::weight_dq},
-    {"weight_uq_qr", &mlap_prolog_args::weight_uq_qr},
-    {"weight_uk", &mlap_prolog_args::weight_uk},
-    {"weight_dkv_kr", &mlap_prolog_args::weight_dkv_kr},
-    {"rmsnorm_gamma_cq", &mlap_prolog_args::rmsnorm_gamma_cq},
-    {"rmsnorm_gamma_ckv", &mlap_prolog_args::rmsnorm_gamma_ckv},
-    {"rope_sin", &mlap_prolog_args::rope_sin},
-    {"rope_cos", &mlap_prolog_args::rope_cos},
-    {"cache_index", &mlap_prolog_args::cache_index},
-    {"kv_cache", &mlap_prolog_args::kv_cache},
-    {"kr_cache", &mlap_prolog_args::kr_cache},
-    {"dequant_scale_w_uq_qr", &mlap_prolog_args::dequant_scale_w_uq_qr},
-    {"quant_scale_ckv", &mlap_prolog_args::quant_scale_ckv},
-    {"quant_scale_ckr", &mlap_prolog_args::quant_scale_ckr},
-    {"smooth_scales_cq", &mlap_prolog_args::smooth_scales_cq},
-    {"query", &mlap_prolog_args::query},
-    {"query_rope", &mlap_prolog_args::query_rope},
+constexpr NamedField<mlap_weights_args> kWeightFields[] = {
+    {"weight_dq", &mlap_weights_args::weight_dq},
+    {"weight_uq_qr", &mlap_weights_args::weight_uq_qr},
+    {"weight_uk", &mlap_weights_args::weight_uk},
+    {"weight_dkv_kr", &mlap_weights_args::weight_dkv_kr},
+    {"rmsnorm_gamma_cq", &mlap_weights_args::rmsnorm_gamma_cq},
+    {"rmsnorm_gamma_ckv", &mlap_weights_args::rmsnorm_gamma_ckv},
+    {"dequant_scale_w_uq_qr", &mlap_weights_args::dequant_scale_w_uq_qr},
+    {"smooth_scales_cq", &mlap_weights_args::smooth_scales_cq},
 };
 
-mlap_tensor* Field(mlap_prolog_args* args, std::string_view name) {
-  for (const NamedField& field : kFields) {
-    if (field.name == name) return &(args->*field.field);
+constexpr NamedField<mlap_run_args> kRunFields[] = {
+    {"token_x", &mlap_run_args::token_x},
+    {"rope_sin", &mlap_run_args::rope_sin},
+    {"rope_cos", &mlap_run_args::rope_cos},
+    {"cache_index", &mlap_run_args::cache_index},
+    {"kv_cache", &mlap_run_args::kv_cache},
+    {"kr_cache", &mlap_run_args::kr_cache},
+    {"quant_scale_ckv", &mlap_run_args::quant_scale_ckv},
+    {"quant_scale_ckr", &mlap_run_args::quant_scale_ckr},
+    {"query", &mlap_run_args::query},
+    {"query_rope", &mlap_run_args::query_rope},
+};
+
+// The weights and arguments of the native interface for one case. Everything is borrowed.
+struct NativeCall {
+  mlap_weights_args weights;
+  mlap_run_args run;
+
+  mlap_tensor* Field(std::string_view name) {
+    for (const auto& field : kWeightFields) {
+      if (field.name == name) return &(weights.*field.field);
+    }
+    for (const auto& field : kRunFields) {
+      if (field.name == name) return &(run.*field.field);
+    }
+    Fail("the reference has no argument '{}'", name);
   }
-  Fail("the reference has no argument '{}'", name);
+};
+
+using WeightsHandle = std::unique_ptr<mlap_weights, decltype(&mlap_weights_destroy)>;
+
+WeightsHandle MakeWeights(const PrologCase& prolog_case, const mlap_weights_args& args) {
+  mlap_weights* weights = nullptr;
+  if (mlap_weights_create(&args, &weights) != MLAP_OK) {
+    Fail("{}: the reference refuses it: {}", prolog_case.name, mlap_last_error());
+  }
+  return {weights, &mlap_weights_destroy};
 }
 
 }  // namespace
 
 CaseOutputs RunReferenceOnCase(const PrologCase& prolog_case) {
   CaseOutputs outputs;
-  mlap_prolog_args args = {};
-  args.struct_size = sizeof(args);
+  NativeCall call;
+  mlap_weights_args_init(&call.weights);
+  mlap_run_args_init(&call.run);
   for (const TensorSpec& spec : InputSpecs(prolog_case.shape)) {
     const CaseTensor& input = prolog_case.Input(spec.name);
     std::byte* copy = nullptr;
     if (std::string_view(spec.name).ends_with("_cache")) outputs[spec.name] = CopyTensor(input, &copy);
-    *Field(&args, spec.name) = NativeTensor(&input, spec, copy);
+    *call.Field(spec.name) = NativeTensor(&input, spec, copy);
   }
   for (const TensorSpec& spec : OutputSpecs(prolog_case.shape)) {
     std::byte* bytes = nullptr;
     CaseTensor& output = outputs[spec.name] = NewTensor(spec.dtype, spec.shape, &bytes);
-    *Field(&args, spec.name) = NativeTensor(&output, spec, bytes);
+    *call.Field(spec.name) = NativeTensor(&output, spec, bytes);
   }
-  args.rmsnorm_epsilon_cq = prolog_case.epsilon_cq;
-  args.rmsnorm_epsilon_ckv = prolog_case.epsilon_ckv;
-  args.cache_mode = prolog_case.shape.cache_mode == CacheMode::kPaNz ? MLAP_PA_NZ : MLAP_PA_BSND;
+  const LayerDims& dims = prolog_case.shape.dims;
+  call.weights.ownership = MLAP_BORROW;
+  call.weights.dims = {dims.hidden, dims.q_rank, dims.heads, dims.nope, dims.rope, dims.kv_rank};
+  call.run.rmsnorm_epsilon_cq = prolog_case.epsilon_cq;
+  call.run.rmsnorm_epsilon_ckv = prolog_case.epsilon_ckv;
+  call.run.cache_mode = prolog_case.shape.cache_mode == CacheMode::kPaNz ? MLAP_PA_NZ : MLAP_PA_BSND;
+  if (prolog_case.shape.scenario == Scenario::kPartialKvInt8) call.run.kv_quant = MLAP_KV_PER_CHANNEL;
   ProgressLine progress("running the reference");
-  args.progress = &ProgressLine::UpdateCallback;
-  args.progress_context = &progress;
-  if (mlap_reference_run(&args) != MLAP_OK)
+  mlap_reference_args reference = {};
+  reference.struct_size = sizeof(reference);
+  reference.progress = &ProgressLine::UpdateCallback;
+  reference.progress_context = &progress;
+  const WeightsHandle weights = MakeWeights(prolog_case, call.weights);
+  if (mlap_reference_run(weights.get(), &call.run, &reference) != MLAP_OK) {
     Fail("{}: the reference refuses it: {}", prolog_case.name, mlap_last_error());
+  }
   return outputs;
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cann/ops/cache_mode.h"
+#include "limits/cache_mode.h"
 #include "cann/ops/prolog_limits.h"
 #include "cann/ops/prolog_version.h"
 #include "cann/ops/scenario.h"

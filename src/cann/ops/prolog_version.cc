@@ -5,25 +5,6 @@
 namespace mlap::cann {
 namespace {
 
-constexpr auto kNonQuant = WeightQuant::kNone;
-constexpr auto kPartial = WeightQuant::kUqQr;
-constexpr auto kInt8 = WeightQuant::kFull;
-constexpr auto kPlain = KvQuant::kNone;
-constexpr auto kPerTensor = KvQuant::kPerTensor;
-constexpr auto kPerChannel = KvQuant::kPerChannel;
-
-constexpr Devices kAll = kA2A3 | kAscend950 | kCpu;
-
-// Every scenario; 8-bit floats need their device, or none.
-std::vector<VersionScenario> ScenariosOfV3() {
-  std::vector<VersionScenario> rows;
-  for (const Scenario& scenario : Scenarios()) {
-    const bool needs_950 = scenario.weight_quant >= WeightQuant::kMxFp8;
-    rows.push_back({scenario.weight_quant, scenario.kv_quant, needs_950 ? kAscend950 | kCpu : kAll, 0});
-  }
-  return rows;
-}
-
 const std::vector<Param>& OrderOfV1() {
   static const auto& kOrder = *new std::vector<Param>{
       kTokenX,         kWeightDq,        kWeightUqQr,        kWeightUk,           kWeightDkvKr,   kGammaCq,
@@ -37,6 +18,35 @@ std::vector<Param> OrderOfV2() {
   std::vector<Param> order = OrderOfV1();
   order.push_back(kDequantScaleQNopeOut);
   return order;
+}
+
+std::vector<Param> OrderOfV3() {
+  return {kTokenX,
+          kWeightDq,
+          kWeightUqQr,
+          kWeightUk,
+          kWeightDkvKr,
+          kGammaCq,
+          kGammaCkv,
+          kRopeSin,
+          kRopeCos,
+          kKvCache,
+          kKrCache,
+          kCacheIndex,
+          kDequantScaleX,
+          kDequantScaleWDq,
+          kDequantScaleWUqQr,
+          kDequantScaleWDkvKr,
+          kQuantScaleCkv,
+          kQuantScaleCkr,
+          kSmoothScalesCq,
+          kActualSeqLen,
+          kKNopeClipAlpha,
+          kQueryOut,
+          kQueryRopeOut,
+          kDequantScaleQNopeOut,
+          kQueryNormOut,
+          kDequantScaleQNormOut};
 }
 
 // Whether every required input and every output has the type the column gives it; optional inputs are no part of a
@@ -62,95 +72,38 @@ bool PrologVersion::Requires(Param param) const {
 }
 
 bool PrologVersion::Offers(const Scenario& scenario, Devices device) const {
-  return std::any_of(scenarios.begin(), scenarios.end(), [&](const VersionScenario& row) {
-    return row.weight_quant == scenario.weight_quant && row.kv_quant == scenario.kv_quant &&
-           (row.devices & device) != 0;
-  });
+  return VersionLimits::Offers(scenario.weight_quant, scenario.kv_quant, device);
 }
 
 // The versions are never destroyed, like every static of the library: a call may come while the program ends.
 
 const PrologVersion& VersionV1() {
-  static const PrologVersion& kVersion = *new PrologVersion{"V1",
-                                                            "aclnnMlaPrologGetWorkspaceSize",
-                                                            "aclnnMlaProlog",
-                                                            OrderOfV1(),
-                                                            kA2A3 | kCpu,
-                                                            {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                                                             {kInt8, kPlain, kCpu, kA2A3}},
-                                                            false,
-                                                            true,
-                                                            2,
-                                                            "BNSD",
-                                                            {1536},
-                                                            {128},
-                                                            false,
-                                                            false};
+  static const PrologVersion& kVersion = *new PrologVersion{
+      LimitsOfV1(), "aclnnMlaPrologGetWorkspaceSize", "aclnnMlaProlog", OrderOfV1(), false, true, "BNSD", false, false};
   return kVersion;
 }
 
 const PrologVersion& VersionV2() {
-  static const PrologVersion& kVersion = *new PrologVersion{"V2",
+  static const PrologVersion& kVersion = *new PrologVersion{LimitsOfV2(),
                                                             "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
                                                             "aclnnMlaPrologV2WeightNz",
                                                             OrderOfV2(),
-                                                            kA2A3 | kCpu,
-                                                            {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                                                             {kInt8, kPlain, kA2A3 | kCpu, 0},
-                                                             {kInt8, kPerTensor, kA2A3 | kCpu, 0}},
                                                             false,
                                                             true,
-                                                            2,
                                                             "BNSD",
-                                                            {1536},
-                                                            {128},
                                                             false,
                                                             false};
   return kVersion;
 }
 
 const PrologVersion& VersionV3() {
-  static const PrologVersion& kVersion = *new PrologVersion{"V3",
+  static const PrologVersion& kVersion = *new PrologVersion{LimitsOfV3(),
                                                             "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
                                                             "aclnnMlaPrologV3WeightNz",
-                                                            {kTokenX,
-                                                             kWeightDq,
-                                                             kWeightUqQr,
-                                                             kWeightUk,
-                                                             kWeightDkvKr,
-                                                             kGammaCq,
-                                                             kGammaCkv,
-                                                             kRopeSin,
-                                                             kRopeCos,
-                                                             kKvCache,
-                                                             kKrCache,
-                                                             kCacheIndex,
-                                                             kDequantScaleX,
-                                                             kDequantScaleWDq,
-                                                             kDequantScaleWUqQr,
-                                                             kDequantScaleWDkvKr,
-                                                             kQuantScaleCkv,
-                                                             kQuantScaleCkr,
-                                                             kSmoothScalesCq,
-                                                             kActualSeqLen,
-                                                             kKNopeClipAlpha,
-                                                             kQueryOut,
-                                                             kQueryRopeOut,
-                                                             kDequantScaleQNopeOut,
-                                                             kQueryNormOut,
-                                                             kDequantScaleQNormOut},
-                                                            kAll,
-                                                            ScenariosOfV3(),
+                                                            OrderOfV3(),
                                                             true,
                                                             false,
-                                                            kCacheModes.size(),
                                                             "PA_BSND",
-                                                            {1536, 2048},
-                                                            {128, 192},
                                                             true,
                                                             true};
   return kVersion;
