@@ -38,10 +38,10 @@ size_t ReadBufferBytes(const MachineFacts& machine) {
   return static_cast<size_t>(bytes / kMebibyte) << 20;
 }
 
-// So many copies of the weights that the last-level cache holds at most half of them.
+// So many copies of the weights that the last-level cache holds at most half of those of any scenario.
 int NumCopies(const MachineFacts& machine, int64_t heads, bool has_peer) {
-  const double weights = WorkOf({tools::Scenario::kPartial, heads, 1}).weight_bytes;
-  const double all_scenarios = WorkOf({tools::Scenario::kNonQuant, heads, 1}).weight_bytes * (has_peer ? 3.5 : 1.5);
+  const double weights = WorkOf({kFullInt8, heads, 1}).weight_bytes;
+  const double all_scenarios = WorkOf({kNonQuant, heads, 1}).weight_bytes * (has_peer ? 3.5 : 1.5);
   const double wanted = std::max(kLeastStreamBytes, 2.0 * static_cast<double>(machine.cache_bytes)) / weights;
   const double possible = 0.6 * tools::AvailableBytes() / all_scenarios;
   return static_cast<int>(std::clamp(std::ceil(std::min(wanted, possible)), 2.0, static_cast<double>(kMostCopies)));
@@ -81,13 +81,13 @@ class Bench {
  private:
   void MeasureHeads(int64_t heads) {
     const BenchOptions& options = report_.options;
-    const bool has_bf16 = options.scenarios.front() == tools::Scenario::kNonQuant;
+    const bool has_bf16 = options.scenarios.front() == kNonQuant;
     const bool has_peer = has_bf16 && report_.why_no_peer.empty();
     FixtureRecipe recipe;
     recipe.heads = heads;
     recipe.max_tokens = options.tokens.back();
     recipe.num_copies = NumCopies(report_.machine, heads, has_peer);
-    recipe.has_quantised = options.scenarios.back() != tools::Scenario::kNonQuant;
+    recipe.scenarios = options.scenarios;
     Say(fmt::format("N = {}: {} copies of the weights", heads, recipe.num_copies));
     Fixture fixture(recipe);
     std::unique_ptr<PeerWeights> peer_weights;

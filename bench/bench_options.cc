@@ -20,12 +20,19 @@ Examples:
   mlaprolog_bench --full --json results.json
   mlaprolog_bench --heads 128 --tokens 16,64 --scenario non-quant)";
 
-tools::Scenario ScenarioFromOption(const std::string& name) {
-  for (const tools::Scenario scenario :
-       {tools::Scenario::kNonQuant, tools::Scenario::kPartial, tools::Scenario::kPartialKvInt8}) {
-    if (name == ScenarioOption(scenario)) return scenario;
+std::string ScenarioOptions() {
+  std::string text;
+  for (const tools::Scenario* scenario : MeasuredScenarios()) {
+    text += (text.empty() ? "" : ", ") + std::string(scenario->label);
   }
-  tools::Fail("--scenario: expected non-quant, partial or partial-kv-int8, found '{}'", name);
+  return text;
+}
+
+const tools::Scenario* ScenarioFromOption(const std::string& name) {
+  for (const tools::Scenario* scenario : MeasuredScenarios()) {
+    if (name == scenario->label) return scenario;
+  }
+  tools::Fail("--scenario: expected one of {}, found '{}'", ScenarioOptions(), name);
 }
 
 std::string CommandText(int argc, char** argv) {
@@ -42,7 +49,7 @@ std::string CommandText(int argc, char** argv) {
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, BenchOptions* options, int* exit_code) {
-  CLI::App app("How fast aclnnMlaProlog is: against the machine's limits and against oneDNN.", "mlaprolog_bench");
+  CLI::App app("How fast the operator is: against the machine's limits and against oneDNN.", "mlaprolog_bench");
   app.footer(kFooter);
   std::vector<std::string> scenarios;
   bool has_no_peer = false;
@@ -51,7 +58,7 @@ bool ParseOptions(int argc, char** argv, BenchOptions* options, int* exit_code) 
   app.add_flag("--no-peer", has_no_peer, "Without oneDNN");
   app.add_option("--heads", options->heads, "Only these head counts")->delimiter(',')->check(CLI::Range(1, 128));
   app.add_option("--tokens", options->tokens, "Only these token counts")->delimiter(',')->check(CLI::Range(1, 65536));
-  app.add_option("--scenario", scenarios, "Only these: non-quant, partial, partial-kv-int8")->delimiter(',');
+  app.add_option("--scenario", scenarios, "Only these: " + ScenarioOptions())->delimiter(',');
   app.add_option("--seconds", options->seconds_per_point, "Time for each pair of heads and tokens")
       ->check(CLI::Range(0.01, 3600.0));
   app.add_option("--json", options->json, "Write everything to this file as well")->type_name("FILE");
@@ -73,15 +80,15 @@ bool ParseOptions(int argc, char** argv, BenchOptions* options, int* exit_code) 
   }
   for (const std::string& name : scenarios) options->scenarios.push_back(ScenarioFromOption(name));
   if (options->scenarios.empty()) {
-    options->scenarios = {tools::Scenario::kNonQuant, tools::Scenario::kPartial};
-    if (is_full) options->scenarios.push_back(tools::Scenario::kPartialKvInt8);
+    options->scenarios = {kNonQuant, kPartial, kFullInt8};
+    if (is_full) options->scenarios = {MeasuredScenarios().begin(), MeasuredScenarios().end()};
   }
   if (options->seconds_per_point == 0.0) options->seconds_per_point = is_full ? 22.0 : 6.5;
   for (std::vector<int64_t>* list : {&options->heads, &options->tokens}) {
     std::sort(list->begin(), list->end());
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
-  std::sort(options->scenarios.begin(), options->scenarios.end());
+  std::sort(options->scenarios.begin(), options->scenarios.end());  // they lie in one table
   return true;
 }
 

@@ -15,7 +15,7 @@ struct BenchOptions {
   bool has_peer = true;
   std::vector<int64_t> heads;
   std::vector<int64_t> tokens;
-  std::vector<tools::Scenario> scenarios;
+  std::vector<const tools::Scenario*> scenarios;  // in the order of tools::Scenarios()
   double seconds_per_point = 0.0;
   std::string json;     // file to write; empty: none
   std::string command;  // as it was given

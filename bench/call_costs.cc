@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "fixture.h"
@@ -41,13 +42,9 @@ void Launch(tools::CannSession* session, aclOpExecutor* executor, const DeviceBu
 
 // The growth of the peak over what was resident before, with everything the caller owns already there.
 void MeasureMemory(tools::CannSession* session, const Fixture& fixture, CallCosts* costs) {
-  const tools::CaseShape shape =
-      ShapeOf({tools::Scenario::kNonQuant, kHeads, costs->memory_tokens}, fixture.block_num(), kBlockSize);
-  const DeviceBuffer query(QueryBytes(shape));
-  const DeviceBuffer query_rope(QueryRopeBytes(shape));
-  std::memset(query.data(), 1, QueryBytes(shape));
-  std::memset(query_rope.data(), 1, QueryRopeBytes(shape));
-  const OurCall call(fixture, shape, 0, query.data(), query_rope.data());
+  const tools::CaseShape shape = ShapeOf({kNonQuant, kHeads, costs->memory_tokens}, fixture.block_num(), kBlockSize);
+  const OutputBuffers outputs(shape);
+  const OurCall call = CallOn(fixture, shape, 0, outputs);
   uint64_t workspace_bytes = 0;
   aclOpExecutor* executor = call.MakeExecutor(&workspace_bytes);
   const DeviceBuffer workspace(workspace_bytes);
@@ -61,10 +58,9 @@ void MeasureMemory(tools::CannSession* session, const Fixture& fixture, CallCost
 }
 
 double MeasureFirstStep(const Fixture& fixture) {
-  const tools::CaseShape shape = ShapeOf({tools::Scenario::kNonQuant, kHeads, 16}, fixture.block_num(), kBlockSize);
-  const DeviceBuffer query(QueryBytes(shape));
-  const DeviceBuffer query_rope(QueryRopeBytes(shape));
-  const OurCall call(fixture, shape, 0, query.data(), query_rope.data());
+  const tools::CaseShape shape = ShapeOf({kNonQuant, kHeads, 16}, fixture.block_num(), kBlockSize);
+  const OutputBuffers outputs(shape);
+  const OurCall call = CallOn(fixture, shape, 0, outputs);
   std::vector<aclOpExecutor*> executors;
   uint64_t bytes = 0;
   const double seconds = MedianOf([&] { executors.push_back(call.MakeExecutor(&bytes)); });
@@ -74,8 +70,9 @@ double MeasureFirstStep(const Fixture& fixture) {
 }
 
 double MeasureEmptyCall(tools::CannSession* session, const Fixture& fixture) {
-  const tools::CaseShape shape = ShapeOf({tools::Scenario::kNonQuant, kHeads, 0}, fixture.block_num(), kBlockSize);
-  const OurCall call(fixture, shape, 0, nullptr, nullptr);
+  const tools::CaseShape shape = ShapeOf({kNonQuant, kHeads, 0}, fixture.block_num(), kBlockSize);
+  const OutputBuffers outputs(shape);
+  const OurCall call = CallOn(fixture, shape, 0, outputs);
   uint64_t bytes = 0;
   RequireSuccess(aclDestroyAclOpExecutor(call.MakeExecutor(&bytes)), "aclDestroyAclOpExecutor");
   const DeviceBuffer workspace(bytes);
@@ -83,13 +80,12 @@ double MeasureEmptyCall(tools::CannSession* session, const Fixture& fixture) {
 }
 
 // The first step reads no tensor data, so any address will do for tensors of any number of tokens.
-double WorkspaceBytes(const Fixture& fixture, int64_t tokens) {
+double WorkspaceBytes(int64_t tokens) {
   uint64_t most = 0;
-  for (const tools::Scenario scenario :
-       {tools::Scenario::kNonQuant, tools::Scenario::kPartial, tools::Scenario::kPartialKvInt8}) {
-    const tools::CaseShape shape = ShapeOf({scenario, kHeads, tokens}, fixture.block_num(), kBlockSize);
+  for (const tools::Scenario* scenario : MeasuredScenarios()) {
+    const tools::CaseShape shape = ShapeOf({scenario, kHeads, tokens}, 1, kBlockSize);
     alignas(64) std::byte nowhere[64];
-    const OurCall call(fixture, shape, 0, nowhere, nowhere);
+    const OurCall call(shape, 0.0, [&](std::string_view) { return static_cast<void*>(nowhere); });
     uint64_t bytes = 0;
     RequireSuccess(aclDestroyAclOpExecutor(call.MakeExecutor(&bytes)), "aclDestroyAclOpExecutor");
     most = std::max(most, bytes);
@@ -106,13 +102,12 @@ CallCosts MeasureCallCosts(tools::CannSession* session, int64_t memory_tokens) {
   recipe.heads = kHeads;
   recipe.max_tokens = std::max<int64_t>(memory_tokens, 16);
   recipe.num_copies = 1;
-  recipe.has_quantised = true;
   const Fixture fixture(recipe);
   MeasureMemory(session, fixture, &costs);
   costs.first_step_seconds = MeasureFirstStep(fixture);
   costs.empty_call_seconds = MeasureEmptyCall(session, fixture);
   for (const int64_t tokens : {1, 16, 256, 1024, 8192}) {
-    costs.workspace.push_back({tokens, WorkspaceBytes(fixture, tokens)});
+    costs.workspace.push_back({tokens, WorkspaceBytes(tokens)});
   }
   return costs;
 }

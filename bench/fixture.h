@@ -19,10 +19,10 @@ struct FixtureRecipe {
   int64_t heads = 128;
   int64_t max_tokens = 1;  // fewer tokens use the first rows
   int num_copies = 2;      // of the weights
-  bool has_quantised = false;
+  std::vector<const tools::Scenario*> scenarios = {kNonQuant};
 };
 
-// All in device memory of the operator's runtime. Scenarios share what is equal in them: W_DQ, W_DKV|KR, W_UK.
+// All in device memory of the operator's runtime. Scenarios share what is equal in them: W_UK always.
 class Fixture {
  public:
   explicit Fixture(const FixtureRecipe& recipe);
@@ -31,7 +31,7 @@ class Fixture {
   int64_t block_num() const { return block_num_; }
   int num_copies() const { return recipe_.num_copies; }
 
-  // The memory of an input of `shape`; of a weight the given copy.
+  // The memory of an input of `shape`, which has one of the recipe's scenarios; of a weight the given copy.
   void* Data(const tools::CaseShape& shape, std::string_view name, int copy) const;
 
   // The copy to use now: the one whose last use is the longest ago, whoever used it.
@@ -44,7 +44,8 @@ class Fixture {
  private:
   using Buffers = std::map<std::string, tools::DeviceBuffer, std::less<>>;
 
-  void AddCase(const tools::PrologCase& prolog_case, std::string_view suffix);
+  void AddCase(const tools::PrologCase& prolog_case);
+  bool HasAll(const tools::CaseShape& shape) const;
 
   FixtureRecipe recipe_;
   int64_t block_num_;

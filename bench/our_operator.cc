@@ -1,7 +1,6 @@
 #include "our_operator.h"
 
-#include <aclnnop/aclnn_mla_prolog.h>
-
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -17,66 +16,49 @@ using tools::RequireSuccess;
 // Longer than the operator's threads spin.
 constexpr auto kIdleTime = std::chrono::microseconds(300);
 
-aclDataType AclDtype(tools::Dtype dtype) {
-  switch (dtype) {
-    case tools::Dtype::kBF16:
-      return ACL_BF16;
-    case tools::Dtype::kI8:
-      return ACL_INT8;
-    case tools::Dtype::kI64:
-      return ACL_INT64;
-    default:
-      return ACL_FLOAT;
-  }
-}
-
-tools::AclTensor Describe(const tools::TensorSpec& spec, void* data) {
-  if (spec.role != tools::TensorRole::kNzWeight) {
-    return tools::AclTensor(spec.shape, AclDtype(spec.dtype), ACL_FORMAT_ND, spec.shape, data);
-  }
-  const std::vector<int64_t> image = tools::NzShape(spec.shape[0], spec.shape[1], spec.dtype);
-  return tools::AclTensor(image, AclDtype(spec.dtype), ACL_FORMAT_FRACTAL_NZ, image, data);
-}
-
-size_t OutputBytesOf(const tools::CaseShape& shape, size_t index) {
-  const tools::TensorSpec spec = tools::OutputSpecs(shape)[index];
-  return static_cast<size_t>(tools::ApproximateBytes(spec.dtype, spec.shape));
-}
-
-std::string NameOf(const Point& point) { return "ours, " + std::string(ScenarioOption(point.scenario)); }
+std::string NameOf(const Point& point) { return "ours, " + std::string(point.scenario->label); }
 
 }  // namespace
 
-size_t QueryBytes(const tools::CaseShape& shape) { return OutputBytesOf(shape, 0); }
-size_t QueryRopeBytes(const tools::CaseShape& shape) { return OutputBytesOf(shape, 1); }
-
-OurCall::OurCall(const Fixture& fixture, const tools::CaseShape& shape, int copy, void* query, void* query_rope)
-    : epsilon_(fixture.epsilon()) {
-  for (const tools::TensorSpec& spec : tools::InputSpecs(shape)) {
-    tensors_.emplace(spec.name, Describe(spec, fixture.Data(shape, spec.name, copy)));
-  }
-  const std::vector<tools::TensorSpec> outputs = tools::OutputSpecs(shape);
-  tensors_.emplace("query", Describe(outputs[0], query));
-  tensors_.emplace("query_rope", Describe(outputs[1], query_rope));
+const tools::PrologVersion& MeasuredVersion(const tools::Scenario& scenario) {
+  return tools::VersionOf(scenario.QuantizesX() ? 3 : 1);
 }
 
-aclTensor* OurCall::Get(std::string_view name) const {
-  const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : found->second.get();
+OutputBuffers::OutputBuffers(const tools::CaseShape& shape) {
+  for (const tools::TensorSpec& spec : tools::OutputSpecs(shape)) {
+    const auto num_bytes = static_cast<size_t>(tools::ApproximateBytes(spec.dtype, spec.shape));
+    const auto [place, is_new] = buffers_.emplace(spec.name, tools::DeviceBuffer(num_bytes));
+    if (num_bytes != 0) std::memset(place->second.data(), 0, num_bytes);
+  }
+}
+
+OurCall::OurCall(const tools::CaseShape& shape, double epsilon, const std::function<void*(std::string_view)>& data)
+    : shape_(shape), attributes_{.epsilon_cq = epsilon, .epsilon_ckv = epsilon} {
+  for (const auto& specs : {tools::InputSpecs(shape), tools::OutputSpecs(shape)}) {
+    for (const tools::TensorSpec& spec : specs) {
+      tensors_.emplace(spec.name, tools::DescribeTensor(spec, data(spec.name)));
+    }
+  }
+}
+
+OurCall CallOn(const Fixture& fixture, const tools::CaseShape& shape, int copy, const OutputBuffers& outputs) {
+  const std::vector<tools::TensorSpec> specs = tools::OutputSpecs(shape);
+  return OurCall(shape, fixture.epsilon(), [&](std::string_view name) {
+    const bool is_output =
+        std::any_of(specs.begin(), specs.end(), [name](const auto& spec) { return spec.name == name; });
+    return is_output ? outputs.Data(name) : fixture.Data(shape, name, copy);
+  });
 }
 
 aclOpExecutor* OurCall::MakeExecutor(uint64_t* workspace_bytes) const {
-  char cache_mode[] = "PA_BSND";
+  const tools::PrologVersion& version = MeasuredVersion(*shape_.scenario);
+  const auto get = [this](std::string_view name) {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : found->second.get();
+  };
   aclOpExecutor* executor = nullptr;
-  RequireSuccess(
-      aclnnMlaPrologGetWorkspaceSize(
-          Get("token_x"), Get("weight_dq"), Get("weight_uq_qr"), Get("weight_uk"), Get("weight_dkv_kr"),
-          Get("rmsnorm_gamma_cq"), Get("rmsnorm_gamma_ckv"), Get("rope_sin"), Get("rope_cos"), Get("cache_index"),
-          Get("kv_cache"), Get("kr_cache"), /*dequantScaleXOptional=*/nullptr, /*dequantScaleWDqOptional=*/nullptr,
-          Get("dequant_scale_w_uq_qr"), /*dequantScaleWDkvKrOptional=*/nullptr, Get("quant_scale_ckv"),
-          Get("quant_scale_ckr"), /*smoothScalesCqOptional=*/nullptr, epsilon_, epsilon_, cache_mode, Get("query"),
-          Get("query_rope"), workspace_bytes, &executor),
-      "aclnnMlaPrologGetWorkspaceSize");
+  RequireSuccess(tools::FirstStep(version, shape_, attributes_, get, workspace_bytes, &executor),
+                 version.first_step_name);
   return executor;
 }
 
@@ -84,13 +66,11 @@ OurOperator::OurOperator(tools::CannSession* session, Fixture* fixture, const Po
     : Contender(NameOf(point)),
       session_(session),
       fixture_(fixture),
-      query_(QueryBytes(ShapeOf(point, fixture->block_num(), kBlockSize))),
-      query_rope_(QueryRopeBytes(ShapeOf(point, fixture->block_num(), kBlockSize))) {
+      version_(MeasuredVersion(*point.scenario)),
+      outputs_(ShapeOf(point, fixture->block_num(), kBlockSize)) {
   const tools::CaseShape shape = ShapeOf(point, fixture->block_num(), kBlockSize);
-  std::memset(query_.data(), 0, QueryBytes(shape));
-  std::memset(query_rope_.data(), 0, QueryRopeBytes(shape));
   for (int copy = 0; copy < fixture->num_copies(); ++copy) {
-    calls_.emplace_back(*fixture, shape, copy, query_.data(), query_rope_.data());
+    calls_.push_back(CallOn(*fixture, shape, copy, outputs_));
     executors_.push_back(calls_.back().MakeExecutor(&workspace_bytes_));
     RequireSuccess(aclSetAclOpExecutorRepeatable(executors_.back()), "aclSetAclOpExecutorRepeatable");
   }
@@ -105,10 +85,11 @@ OurOperator::~OurOperator() {
 double OurOperator::RunOnce() {
   aclOpExecutor* executor = executors_[static_cast<size_t>(fixture_->NextCopy())];
   const Clock::time_point start = Clock::now();
-  const aclnnStatus launched = aclnnMlaProlog(workspace_->data(), workspace_bytes_, executor, session_->stream());
+  const aclnnStatus launched =
+      tools::SecondStep(version_, workspace_->data(), workspace_bytes_, executor, session_->stream());
   const aclError synchronised = aclrtSynchronizeStream(session_->stream());
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  RequireSuccess(launched, "aclnnMlaProlog");
+  RequireSuccess(launched, version_.second_step_name);
   RequireSuccess(synchronised, "aclrtSynchronizeStream");
   return seconds;
 }

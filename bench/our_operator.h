@@ -1,9 +1,10 @@
-// aclnnMlaProlog through its two steps.
+// The operator through its two steps.
 #ifndef MLAP_BENCH_OUR_OPERATOR_H_
 #define MLAP_BENCH_OUR_OPERATOR_H_
 
 #include <aclnn/acl_meta.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,24 +14,42 @@
 #include "cann_session.h"
 #include "contender.h"
 #include "fixture.h"
+#include "prolog_call.h"
 #include "work_model.h"
 
 namespace mlap::bench {
 
-// The first step's arguments for one copy of the weights.
+// The version that a scenario is measured through: V1 where it has the scenario, else V3.
+const tools::PrologVersion& MeasuredVersion(const tools::Scenario& scenario);
+
+// Memory for the outputs of a call.
+class OutputBuffers {
+ public:
+  // Touched, so that no call waits for pages.
+  explicit OutputBuffers(const tools::CaseShape& shape);
+
+  void* Data(std::string_view name) const { return buffers_.find(name)->second.data(); }
+
+ private:
+  std::map<std::string, tools::DeviceBuffer, std::less<>> buffers_;
+};
+
+// The first step's arguments. `data` gives the memory of an input or output.
 class OurCall {
  public:
-  OurCall(const Fixture& fixture, const tools::CaseShape& shape, int copy, void* query, void* query_rope);
+  OurCall(const tools::CaseShape& shape, double epsilon, const std::function<void*(std::string_view)>& data);
 
   // The first step. The executor is one-shot. Throws ToolError if it refuses.
   aclOpExecutor* MakeExecutor(uint64_t* workspace_bytes) const;
 
  private:
-  aclTensor* Get(std::string_view name) const;
-
-  double epsilon_;
+  tools::CaseShape shape_;
+  tools::PrologAttributes attributes_;
   std::map<std::string, tools::AclTensor, std::less<>> tensors_;
 };
+
+// One on the given copy of the weights.
+OurCall CallOn(const Fixture& fixture, const tools::CaseShape& shape, int copy, const OutputBuffers& outputs);
 
 class OurOperator : public Contender {
  public:
@@ -42,23 +61,19 @@ class OurOperator : public Contender {
   double RunOnce() override;
   void EndTurn() override;
 
-  const uint16_t* query() const { return static_cast<const uint16_t*>(query_.data()); }
-  const uint16_t* query_rope() const { return static_cast<const uint16_t*>(query_rope_.data()); }
+  const uint16_t* query() const { return static_cast<const uint16_t*>(outputs_.Data("query")); }
+  const uint16_t* query_rope() const { return static_cast<const uint16_t*>(outputs_.Data("query_rope")); }
 
  private:
   tools::CannSession* session_;
   Fixture* fixture_;
-  tools::DeviceBuffer query_;
-  tools::DeviceBuffer query_rope_;
+  const tools::PrologVersion& version_;
+  OutputBuffers outputs_;
   std::vector<OurCall> calls_;
   std::vector<aclOpExecutor*> executors_;  // one per copy of the weights
   uint64_t workspace_bytes_ = 0;
   std::unique_ptr<tools::DeviceBuffer> workspace_;
 };
-
-// The bytes of the two outputs.
-size_t QueryBytes(const tools::CaseShape& shape);
-size_t QueryRopeBytes(const tools::CaseShape& shape);
 
 }  // namespace mlap::bench
 

@@ -60,7 +60,7 @@ OneDnnPeer::OneDnnPeer(const Fixture& fixture, PeerWeights* weights, int64_t tok
       weights_(weights),
       layout_(layout),
       heads_(heads),
-      shape_(ShapeOf({tools::Scenario::kNonQuant, fixture.heads(), tokens}, fixture.block_num(), kBlockSize)),
+      shape_(ShapeOf({kNonQuant, fixture.heads(), tokens}, fixture.block_num(), kBlockSize)),
       tokens_(tokens),
       num_threads_(num_threads),
       engine_(dnnl::engine::kind::cpu, 0),

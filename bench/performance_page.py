@@ -4,8 +4,7 @@
 Usage: performance_page.py <results.json> <page.md>
 """
 
-import json
-import sys
+import bench_results
 
 MEBIBYTE = 1024.0 * 1024.0
 
@@ -159,14 +158,5 @@ def page(results):
     return "\n\n".join(blocks) + "\n"
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__.strip())
-    with open(sys.argv[1], encoding="utf-8") as file:
-        results = json.load(file)
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        file.write(page(results))
-
-
 if __name__ == "__main__":
-    main()
+    bench_results.convert(page, __doc__)

@@ -41,15 +41,16 @@ double CheckPeer(OneDnnPeer* peer, const OurOperator& ours) {
 }  // namespace
 
 std::vector<PointResult> MeasurePoint(const PointSetup& setup, int64_t tokens,
-                                      const std::vector<tools::Scenario>& scenarios, const RoundLimits& round_limits) {
+                                      const std::vector<const tools::Scenario*>& scenarios,
+                                      const RoundLimits& round_limits) {
   std::vector<std::unique_ptr<OurOperator>> ours;
-  for (const tools::Scenario scenario : scenarios) {
+  for (const tools::Scenario* scenario : scenarios) {
     ours.push_back(
         std::make_unique<OurOperator>(setup.session, setup.fixture, Point{scenario, setup.fixture->heads(), tokens}));
   }
   Peers peers;
   std::vector<double> differences;
-  if (setup.peer_weights != nullptr && scenarios.front() == tools::Scenario::kNonQuant) {
+  if (setup.peer_weights != nullptr && scenarios.front() == kNonQuant) {
     peers = MakePeers(setup, tokens);
     ours.front()->RunOnce();
     ours.front()->EndTurn();

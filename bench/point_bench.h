@@ -42,7 +42,8 @@ struct PointSetup {
 
 // One result per scenario. Throws ToolError if the peer's results differ from the operator's by more than 1e-2.
 std::vector<PointResult> MeasurePoint(const PointSetup& setup, int64_t tokens,
-                                      const std::vector<tools::Scenario>& scenarios, const RoundLimits& round_limits);
+                                      const std::vector<const tools::Scenario*>& scenarios,
+                                      const RoundLimits& round_limits);
 
 }  // namespace mlap::bench
 

@@ -45,7 +45,7 @@ Json ToJson(const PointResult& r) {
   }
   return {{"heads", r.point.heads},
           {"tokens", r.point.tokens},
-          {"scenario", ScenarioOption(r.point.scenario)},
+          {"scenario", r.point.scenario->label},
           {"ours", ToJson(r.ours)},
           {"weight_bytes", r.work.weight_bytes},
           {"other_bytes", r.work.other_bytes},

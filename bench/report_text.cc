@@ -36,7 +36,7 @@ void WriteMachine(const BenchReport& report, Out out) {
 }
 
 void WriteTable(const BenchReport& report, Out out) {
-  fmt::format_to(out, "\n{:>4} {:>5} {:<15} {:>9} {:>9} {:>9} {:<7} {:>6} {:>7} {:>8} {:>9} {:>6} {:>9}\n", "N", "T",
+  fmt::format_to(out, "\n{:>4} {:>5} {:<17} {:>9} {:>9} {:>9} {:<7} {:>6} {:>7} {:>8} {:>9} {:>6} {:>9}\n", "N", "T",
                  "scenario", "ours ms", "min ms", "bound ms", "by", "eff.", "GB/s", "Gop/s", "oneDNN ms", "ratio",
                  "calls");
   for (const PointResult& r : report.points) {
@@ -45,9 +45,9 @@ void WriteTable(const BenchReport& report, Out out) {
     const std::string calls = fmt::format("{}{}", r.ours.num_calls,
                                           r.ours.num_rejected > 0 ? fmt::format(" (-{})", r.ours.num_rejected) : "");
     fmt::format_to(out,
-                   "{:>4} {:>5} {:<15} {:>9.3f} {:>9.3f} {:>9.3f} {:<7} {:>6.2f} {:>7.1f} {:>8.0f} {:>9} {:>6} {:>9}\n",
-                   r.point.heads, r.point.tokens, ScenarioOption(r.point.scenario), r.ours.median * 1e3,
-                   r.ours.min * 1e3, r.bound.Seconds() * 1e3, r.bound.IsMemory() ? "memory" : "compute", r.Efficiency(),
+                   "{:>4} {:>5} {:<17} {:>9.3f} {:>9.3f} {:>9.3f} {:<7} {:>6.2f} {:>7.1f} {:>8.0f} {:>9} {:>6} {:>9}\n",
+                   r.point.heads, r.point.tokens, r.point.scenario->label, r.ours.median * 1e3, r.ours.min * 1e3,
+                   r.bound.Seconds() * 1e3, r.bound.IsMemory() ? "memory" : "compute", r.Efficiency(),
                    r.work.Bytes() / r.ours.median / 1e9, r.work.Ops() / r.ours.median / 1e9, peer, ratio, calls);
   }
   fmt::format_to(out,

@@ -4,9 +4,10 @@
 Usage: roofline_plot.py <results.json> <picture.svg>
 """
 
-import json
 import math
 import sys
+
+import bench_results
 
 PANEL_WIDTH = 330
 PANEL_HEIGHT = 330
@@ -22,6 +23,7 @@ GRID = "#e4e4e4"
 SCENARIOS = {
     "non-quant": {"label": "bf16", "colour": "#0060a8", "dash": "", "marker": "circle"},
     "partial": {"label": "partial (int8)", "colour": "#c04a00", "dash": "6 4", "marker": "diamond"},
+    "full-int8": {"label": "full int8", "colour": "#00785a", "dash": "2 3", "marker": "triangle"},
 }
 PEER = {"label": "oneDNN, bf16", "colour": "#555555", "marker": "square"}
 
@@ -43,6 +45,8 @@ def marker(kind, x, y, colour):
         return f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4.2' fill='{colour}'/>"
     if kind == "diamond":
         return f"<path d='M{x:.1f} {y - 5.2:.1f}l5.2 5.2l-5.2 5.2l-5.2 -5.2z' fill='{colour}'/>"
+    if kind == "triangle":
+        return f"<path d='M{x:.1f} {y - 5.2:.1f}l5 9l-10 0z' fill='{colour}'/>"
     return (f"<rect x='{x - 4:.1f}' y='{y - 4:.1f}' width='8' height='8' fill='none' stroke='{colour}' "
             f"stroke-width='1.6'/>")
 
@@ -114,6 +118,7 @@ class Panel:
 
 
 def legend(points):
+    """The parts, and where they end."""
     parts = []
     x = LEFT
     y = 44
@@ -129,13 +134,14 @@ def legend(points):
     if any(point["peers"] for point in points):
         parts.append(marker(PEER["marker"], x + 5, y - 4, PEER["colour"]))
         parts.append(text(x + 17, y, PEER["label"], anchor="start", size=12))
-    return parts
+        x += 30 + 7.6 * len(PEER["label"])
+    return parts, x
 
 
 def draw(results):
     points = [point for point in results["points"] if point["scenario"] in SCENARIOS]
     if not points:
-        sys.exit("roofline_plot.py: the results hold no point of non-quant or partial")
+        sys.exit("roofline_plot.py: the results hold no point of " + ", ".join(SCENARIOS))
     heads = sorted({point["heads"] for point in points})
     tokens = sorted({point["tokens"] for point in points})
     times = [1e3 * bound_seconds(point) for point in points]
@@ -148,12 +154,13 @@ def draw(results):
     height = TOP + PANEL_HEIGHT + 34 + ROW_HEIGHT * len(rows) + 26
     machine = results["machine"]
     title = f"Milliseconds per call over tokens T, {machine['threads']} threads, {machine['isa']}, {machine['cpu']}"
-    width = max(width, 640, round(LEFT + 8.6 * len(title)))
+    legend_parts, legend_end = legend(points)
+    width = max(width, 640, round(LEFT + 8.6 * len(title)), round(legend_end))
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' viewBox='0 0 {width} {height}'>",
         f"<rect width='{width}' height='{height}' fill='white'/>",
         text(LEFT, 22, title, size=13, anchor="start", weight="bold"),
-        *legend(points),
+        *legend_parts,
     ]
     for index, count in enumerate(heads):
         panel = Panel(LEFT + index * (PANEL_WIDTH + GAP), tokens, low, high)
@@ -171,14 +178,5 @@ def draw(results):
     return "\n".join(parts) + "\n"
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__.strip())
-    with open(sys.argv[1], encoding="utf-8") as file:
-        results = json.load(file)
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        file.write(draw(results))
-
-
 if __name__ == "__main__":
-    main()
+    bench_results.convert(draw, __doc__)

@@ -20,7 +20,8 @@ struct Range {
 enum class Metric {
   kEfficiency,   // of the bf16 operator
   kAgainstPeer,  // the best oneDNN composition's time over the bf16 operator's
-  kAgainstBf16,  // the bf16 operator's time over the partially quantised one's
+  kPartial,      // the bf16 operator's time over the partially quantised one's
+  kFullInt8,     // the same over the fully quantised one's, with either cache
 };
 
 struct Target {
@@ -31,14 +32,16 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {Metric::kEfficiency, {128, 128}, {1, 4}, 0.90},    {Metric::kEfficiency, {128, 128}, {16, 16}, 0.80},
-    {Metric::kEfficiency, {128, 128}, {64, 64}, 0.90},  {Metric::kEfficiency, {128, 128}, {256, kAny}, 0.94},
-    {Metric::kEfficiency, {16, 32}, {1, 4}, 0.85},      {Metric::kEfficiency, {16, 32}, {16, 16}, 0.75},
-    {Metric::kEfficiency, {16, 32}, {64, 64}, 0.86},    {Metric::kEfficiency, {16, 32}, {256, kAny}, 0.92},
-    {Metric::kAgainstPeer, {1, kAny}, {1, 4}, 1.30},    {Metric::kAgainstPeer, {1, kAny}, {16, 16}, 1.25},
-    {Metric::kAgainstPeer, {1, kAny}, {64, 64}, 1.10},  {Metric::kAgainstPeer, {1, kAny}, {256, kAny}, 1.07},
-    {Metric::kAgainstBf16, {128, 128}, {1, 4}, 1.35},   {Metric::kAgainstBf16, {128, 128}, {16, 16}, 1.25},
-    {Metric::kAgainstBf16, {128, 128}, {64, 64}, 1.30}, {Metric::kAgainstBf16, {128, 128}, {256, kAny}, 1.35},
+    {Metric::kEfficiency, {128, 128}, {1, 4}, 0.90},   {Metric::kEfficiency, {128, 128}, {16, 16}, 0.80},
+    {Metric::kEfficiency, {128, 128}, {64, 64}, 0.90}, {Metric::kEfficiency, {128, 128}, {256, kAny}, 0.94},
+    {Metric::kEfficiency, {16, 32}, {1, 4}, 0.85},     {Metric::kEfficiency, {16, 32}, {16, 16}, 0.75},
+    {Metric::kEfficiency, {16, 32}, {64, 64}, 0.86},   {Metric::kEfficiency, {16, 32}, {256, kAny}, 0.92},
+    {Metric::kAgainstPeer, {1, kAny}, {1, 4}, 1.30},   {Metric::kAgainstPeer, {1, kAny}, {16, 16}, 1.25},
+    {Metric::kAgainstPeer, {1, kAny}, {64, 64}, 1.10}, {Metric::kAgainstPeer, {1, kAny}, {256, kAny}, 1.07},
+    {Metric::kPartial, {128, 128}, {1, 4}, 1.35},      {Metric::kPartial, {128, 128}, {16, 16}, 1.25},
+    {Metric::kPartial, {128, 128}, {64, 64}, 1.30},    {Metric::kPartial, {128, 128}, {256, kAny}, 1.35},
+    {Metric::kFullInt8, {128, 128}, {1, 4}, 1.65},     {Metric::kFullInt8, {128, 128}, {16, 16}, 1.25},
+    {Metric::kFullInt8, {128, 128}, {64, 64}, 1.30},   {Metric::kFullInt8, {128, 128}, {256, kAny}, 1.35},
 };
 
 constexpr double kMaxFirstStepSeconds = 20e-6;
@@ -47,36 +50,49 @@ constexpr double kMaxHiddenBytes = 32 * kMebibyte;
 
 double MaxWorkspaceBytes(int64_t tokens) { return 64 * kMebibyte + 8192.0 * static_cast<double>(tokens); }
 
-const PointResult* FindScenario(const std::vector<PointResult>& results, const Point& point, tools::Scenario scenario) {
+// The bf16 result of a point, null if it was not measured.
+const PointResult* FindBf16(const std::vector<PointResult>& results, const Point& point) {
   for (const PointResult& result : results) {
-    if (result.point.heads == point.heads && result.point.tokens == point.tokens && result.point.scenario == scenario) {
+    if (result.point.heads == point.heads && result.point.tokens == point.tokens &&
+        result.point.scenario == kNonQuant) {
       return &result;
     }
   }
   return nullptr;
 }
 
-// Nothing to check: false.
-bool Find(const Target& target, const std::vector<PointResult>& results, const PointResult& bf16, double* found,
-          std::string* what) {
-  switch (target.metric) {
+// Whether the metric is one of this scenario.
+bool IsAbout(Metric metric, const tools::Scenario* scenario) {
+  switch (metric) {
     case Metric::kEfficiency:
-      *found = bf16.Efficiency();
-      *what = "efficiency of bf16";
-      return true;
     case Metric::kAgainstPeer:
-      *found = bf16.AgainstPeer();
-      *what = "bf16 against oneDNN";
-      return !bf16.peers.empty();
-    case Metric::kAgainstBf16: {
-      const PointResult* partial = FindScenario(results, bf16.point, tools::Scenario::kPartial);
-      if (partial == nullptr) return false;
-      *found = bf16.ours.median / partial->ours.median;
-      *what = "partial against bf16";
-      return true;
-    }
+      return scenario == kNonQuant;
+    case Metric::kPartial:
+      return scenario == kPartial;
+    case Metric::kFullInt8:
+      return scenario == kFullInt8 || scenario == kFullInt8KvInt8;
   }
   return false;
+}
+
+// Nothing to check: false.
+bool Find(Metric metric, const std::vector<PointResult>& results, const PointResult& result, double* found,
+          std::string* what) {
+  if (metric == Metric::kEfficiency) {
+    *found = result.Efficiency();
+    *what = "efficiency of bf16";
+    return true;
+  }
+  if (metric == Metric::kAgainstPeer) {
+    *found = result.AgainstPeer();
+    *what = "bf16 against oneDNN";
+    return !result.peers.empty();
+  }
+  const PointResult* bf16 = FindBf16(results, result.point);
+  if (bf16 == nullptr) return false;
+  *found = bf16->ours.median / result.ours.median;
+  *what = fmt::format("{} against bf16", result.point.scenario->label);
+  return true;
 }
 
 TargetResult AtMost(std::string what, std::string unit, double wanted, double found) {
@@ -90,11 +106,11 @@ std::vector<TargetResult> CheckTargets(const std::vector<PointResult>& results, 
   for (const Target& target : kTargets) {
     for (const PointResult& result : results) {
       const Point& point = result.point;
-      if (point.scenario != tools::Scenario::kNonQuant) continue;
+      if (!IsAbout(target.metric, point.scenario)) continue;
       if (!target.heads.Has(point.heads) || !target.tokens.Has(point.tokens)) continue;
       double found = 0.0;
       std::string what;
-      if (!Find(target, results, result, &found, &what)) continue;
+      if (!Find(target.metric, results, result, &found, &what)) continue;
       checked.push_back({fmt::format("{}, N = {}, T = {}", what, point.heads, point.tokens),
                          target.metric == Metric::kEfficiency ? "" : "x", target.at_least, found, false,
                          found >= target.at_least});

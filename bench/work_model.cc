@@ -1,19 +1,20 @@
 #include "work_model.h"
 
+#include <string_view>
+
 #include "model_table.h"
 
 namespace mlap::bench {
 
-std::string_view ScenarioOption(tools::Scenario scenario) {
-  switch (scenario) {
-    case tools::Scenario::kNonQuant:
-      return "non-quant";
-    case tools::Scenario::kPartial:
-      return "partial";
-    case tools::Scenario::kPartialKvInt8:
-      return "partial-kv-int8";
-  }
-  return "";
+const tools::Scenario* const kNonQuant = tools::FindScenario(MLAP_WEIGHTS_BF16, MLAP_KV_BF16);
+const tools::Scenario* const kPartial = tools::FindScenario(MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_BF16);
+const tools::Scenario* const kPartialKvInt8 = tools::FindScenario(MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_PER_CHANNEL);
+const tools::Scenario* const kFullInt8 = tools::FindScenario(MLAP_WEIGHTS_INT8, MLAP_KV_BF16);
+const tools::Scenario* const kFullInt8KvInt8 = tools::FindScenario(MLAP_WEIGHTS_INT8, MLAP_KV_PER_TENSOR);
+
+std::span<const tools::Scenario* const> MeasuredScenarios() {
+  static const tools::Scenario* const kAll[] = {kNonQuant, kPartial, kPartialKvInt8, kFullInt8, kFullInt8KvInt8};
+  return kAll;
 }
 
 tools::LayerDims DimsWithHeads(int64_t heads) {
@@ -34,27 +35,25 @@ tools::CaseShape ShapeOf(const Point& point, int64_t block_num, int64_t block_si
 
 Work WorkOf(const Point& point) {
   const tools::CaseShape shape = ShapeOf(point, 0, 0);
-  const tools::LayerDims& d = shape.dims;
-  const auto t = static_cast<double>(point.tokens);
-  const auto weights = [](int64_t k, int64_t n) { return static_cast<double>(k) * static_cast<double>(n); };
-  const double down = weights(d.hidden, d.q_rank) + weights(d.hidden, d.KvColumns());
-  const double up = weights(d.q_rank, d.QueryColumns());
-  const double absorb = weights(d.heads * d.nope, d.kv_rank);
+  const auto tokens = static_cast<double>(point.tokens);
   Work work;
-  work.bf16_flops = 2.0 * t * (down + absorb);
-  (shape.HasInt8Weight() ? work.int8_ops : work.bf16_flops) += 2.0 * t * up;
-  work.weight_bytes = 2.0 * (down + absorb) + (shape.HasInt8Weight() ? 1.0 : 2.0) * up;
   for (const tools::TensorSpec& spec : tools::InputSpecs(shape)) {
+    const double bytes = tools::ApproximateBytes(spec.dtype, spec.shape);
     // Of the caches, which have no pages here, only the rows below are touched.
     if (!std::string_view(spec.name).starts_with("weight_")) {
-      work.other_bytes += tools::ApproximateBytes(spec.dtype, spec.shape);
+      work.other_bytes += bytes;
+      continue;
     }
+    work.weight_bytes += bytes;
+    // Every weight multiplies once per token.
+    const double operations = 2.0 * tokens * bytes / static_cast<double>(tools::ElementBytes(spec.dtype));
+    (spec.dtype == MLAP_BF16 ? work.bf16_flops : work.int8_ops) += operations;
   }
   for (const tools::TensorSpec& spec : tools::OutputSpecs(shape)) {
     work.other_bytes += tools::ApproximateBytes(spec.dtype, spec.shape);
   }
-  work.other_bytes +=
-      t * static_cast<double>(d.KvColumns()) * static_cast<double>(tools::DtypeBytes(shape.CacheDtype()));
+  work.other_bytes += tokens * (tools::ApproximateBytes(shape.scenario->KvCacheType(), {shape.KvRowWidth()}) +
+                                tools::ApproximateBytes(shape.scenario->KrCacheType(), {shape.dims.rope}));
   return work;
 }
 

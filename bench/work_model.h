@@ -3,20 +3,27 @@
 #define MLAP_BENCH_WORK_MODEL_H_
 
 #include <cstdint>
-#include <string_view>
+#include <span>
 
 #include "case_shape.h"
 
 namespace mlap::bench {
 
+// In the order of tools::Scenarios().
+extern const tools::Scenario* const kNonQuant;
+extern const tools::Scenario* const kPartial;
+extern const tools::Scenario* const kPartialKvInt8;
+extern const tools::Scenario* const kFullInt8;
+extern const tools::Scenario* const kFullInt8KvInt8;
+
+// All of them.
+std::span<const tools::Scenario* const> MeasuredScenarios();
+
 struct Point {
-  tools::Scenario scenario = tools::Scenario::kNonQuant;
+  const tools::Scenario* scenario = nullptr;
   int64_t heads = 0;   // N
   int64_t tokens = 0;  // T
 };
-
-// As the command line spells it: "non-quant", "partial", "partial-kv-int8".
-std::string_view ScenarioOption(tools::Scenario scenario);
 
 // DeepSeek-V3's layer with N heads.
 tools::LayerDims DimsWithHeads(int64_t heads);

@@ -1,10 +1,9 @@
 #include "cann_case.h"
 
-#include <aclnnop/aclnn_mla_prolog.h>
-
 #include <algorithm>
 #include <chrono>
-#include <functional>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include "nz_packing.h"
@@ -17,53 +16,58 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-aclDataType AclDtype(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBF16:
-      return ACL_BF16;
-    case Dtype::kI8:
-      return ACL_INT8;
-    case Dtype::kI64:
-      return ACL_INT64;
-    default:
-      return ACL_FLOAT;
+// Per tensor, V2 takes a row of scales of which the first counts, V3 that scale alone.
+TensorSpec SpecOf(const PrologVersion& version, const CaseShape& shape, TensorSpec spec) {
+  if (shape.scenario->IsPerTensor() && spec.name == std::string_view("quant_scale_ckv")) {
+    spec.shape = version.number == 3 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, shape.dims.kv_rank};
   }
+  return spec;
 }
 
-AclTensor Describe(const TensorSpec& spec, void* data) {
-  if (spec.role != TensorRole::kNzWeight) {
-    return AclTensor(spec.shape, AclDtype(spec.dtype), ACL_FORMAT_ND, spec.shape, data);
-  }
-  // The view of 4 dimensions says nothing about padding, so a padded weight has a view of 2.
-  const std::vector<int64_t> image = NzShape(spec.shape[0], spec.shape[1], spec.dtype);
-  const bool is_padded = image[0] * image[3] != spec.shape[1] || image[1] * image[2] != spec.shape[0];
-  return AclTensor(is_padded ? spec.shape : image, AclDtype(spec.dtype), ACL_FORMAT_FRACTAL_NZ, image, data);
+// The tensor with its first element repeated if it has fewer elements than `spec`.
+CaseTensor Widened(const TensorSpec& spec, const CaseTensor& tensor) {
+  const auto num_bytes = static_cast<size_t>(ApproximateBytes(spec.dtype, spec.shape));
+  if (tensor.view.num_bytes >= num_bytes || tensor.view.num_bytes == 0) return tensor;
+  std::byte* bytes = nullptr;
+  CaseTensor wide = NewTensor(spec.dtype, spec.shape, &bytes);
+  const auto element = static_cast<size_t>(ElementBytes(spec.dtype));
+  for (size_t at = 0; at < num_bytes; at += element) std::memcpy(bytes + at, tensor.view.bytes, element);
+  return wide;
 }
 
-// The first step, with `get` giving the tensor of a name, null if the case has none.
-aclnnStatus FirstStep(const std::function<aclTensor*(std::string_view)>& get, const PrologCase& prolog_case,
-                      uint64_t* workspace_bytes, aclOpExecutor** executor) {
-  std::string cache_mode(CacheModeName(prolog_case.shape.cache_mode));
-  return aclnnMlaPrologGetWorkspaceSize(
-      get("token_x"), get("weight_dq"), get("weight_uq_qr"), get("weight_uk"), get("weight_dkv_kr"),
-      get("rmsnorm_gamma_cq"), get("rmsnorm_gamma_ckv"), get("rope_sin"), get("rope_cos"), get("cache_index"),
-      get("kv_cache"), get("kr_cache"), /*dequantScaleXOptional=*/nullptr, /*dequantScaleWDqOptional=*/nullptr,
-      get("dequant_scale_w_uq_qr"), /*dequantScaleWDkvKrOptional=*/nullptr, get("quant_scale_ckv"),
-      get("quant_scale_ckr"), get("smooth_scales_cq"), prolog_case.epsilon_cq, prolog_case.epsilon_ckv,
-      cache_mode.data(), get("query"), get("query_rope"), workspace_bytes, executor);
+const PrologVersion& ChosenVersion(const PrologCase& prolog_case, int number) {
+  const PrologAttributes attributes = AttributesOf(prolog_case);
+  if (number == 0) return FirstVersionFor(prolog_case.shape, attributes);
+  const PrologVersion& version = VersionOf(number);
+  const std::string_view missing = MissingIn(version, prolog_case.shape, attributes);
+  if (!missing.empty()) {
+    Fail("--version: expected 3, whose arguments can say all of {}, found {}: {} has no argument for {}",
+         prolog_case.name, number, version.second_step_name, missing);
+  }
+  return version;
 }
 
 }  // namespace
 
-CannCase::CannCase(CannSession* session, const PrologCase& prolog_case) : session_(session), case_(prolog_case) {
+PrologAttributes AttributesOf(const PrologCase& prolog_case) {
+  return {prolog_case.epsilon_cq, prolog_case.epsilon_ckv, prolog_case.qc_qr_scale, prolog_case.kc_scale};
+}
+
+const PrologVersion& FirstVersionFor(const CaseShape& shape, const PrologAttributes& attributes) {
+  return FirstVersionFor(shape, attributes, !CannSession::SocName().starts_with("Ascend950"));
+}
+
+CannCase::CannCase(CannSession* session, const PrologCase& prolog_case, int version)
+    : session_(session), case_(prolog_case), version_(ChosenVersion(prolog_case, version)) {
   for (const TensorSpec& spec : InputSpecs(case_.shape)) {
     const CaseTensor& input = case_.Input(spec.name);
     const bool is_plain_weight = spec.role == TensorRole::kNzWeight && input.view.shape.size() == 2;
-    Add(spec, is_plain_weight ? PackNz(input) : input, true);
+    const TensorSpec wanted = SpecOf(version_, case_.shape, spec);
+    Add(wanted, is_plain_weight ? PackNz(input, spec.dtype) : Widened(wanted, input), true);
   }
   for (const TensorSpec& spec : OutputSpecs(case_.shape)) {
     CaseTensor host;
-    host.view.dtype = spec.dtype;
+    host.view.dtype = FileDtype(spec.dtype);
     host.view.shape = spec.shape;
     host.view.num_bytes = static_cast<size_t>(ApproximateBytes(spec.dtype, spec.shape));
     Add(spec, host, false);
@@ -73,7 +77,7 @@ CannCase::CannCase(CannSession* session, const PrologCase& prolog_case) : sessio
 void CannCase::Add(const TensorSpec& spec, const CaseTensor& host, bool is_input) {
   DeviceBuffer buffer(host.view.num_bytes);
   if (is_input) buffer.Upload(host.view.bytes);
-  AclTensor tensor = Describe(spec, buffer.data());
+  AclTensor tensor = DescribeTensor(spec, buffer.data());
   CaseTensor kept = host;
   if (is_input) kept.owner.reset(), kept.view.bytes = nullptr;
   tensors_.emplace(spec.name, DeviceTensor{std::move(kept), std::move(buffer), std::move(tensor)});
@@ -89,15 +93,17 @@ CallTimes CannCase::Run() {
   uint64_t workspace_bytes = 0;
   aclOpExecutor* executor = nullptr;
   Clock::time_point start = Clock::now();
-  const aclnnStatus status =
-      FirstStep([this](std::string_view name) { return Get(name); }, case_, &workspace_bytes, &executor);
+  const aclnnStatus status = FirstStep(
+      version_, case_.shape, AttributesOf(case_), [this](std::string_view name) { return Get(name); }, &workspace_bytes,
+      &executor);
   times.first_step = SecondsSince(start);
-  RequireSuccess(status, fmt::format("{}: aclnnMlaPrologGetWorkspaceSize refuses it", case_.name));
+  RequireSuccess(status, fmt::format("{}: {} refuses it", case_.name, version_.first_step_name));
   const DeviceBuffer workspace(workspace_bytes);
   start = Clock::now();
-  RequireSuccess(aclnnMlaProlog(workspace.data(), workspace_bytes, executor, session_->stream()),
-                 fmt::format("{}: aclnnMlaProlog refuses it", case_.name));
-  RequireSuccess(aclrtSynchronizeStream(session_->stream()), fmt::format("{}: aclnnMlaProlog failed", case_.name));
+  const char* const step = version_.second_step_name;
+  RequireSuccess(SecondStep(version_, workspace.data(), workspace_bytes, executor, session_->stream()),
+                 fmt::format("{}: {} refuses it", case_.name, step));
+  RequireSuccess(aclrtSynchronizeStream(session_->stream()), fmt::format("{}: {} failed", case_.name, step));
   times.second_step = SecondsSince(start);
   has_run_ = true;
   return times;
@@ -105,10 +111,10 @@ CallTimes CannCase::Run() {
 
 CaseOutputs CannCase::Outputs() const {
   CaseOutputs outputs;
-  for (const char* name : kOutputNames) {
-    const DeviceTensor& device = tensors_.find(name)->second;
+  for (const TensorSpec& spec : ResultSpecs(case_.shape)) {
+    const DeviceTensor& device = tensors_.find(spec.name)->second;
     std::byte* bytes = nullptr;
-    CaseTensor& host = outputs[name] = NewTensor(device.host.view.dtype, device.host.view.shape, &bytes);
+    CaseTensor& host = outputs[spec.name] = NewTensor(spec.dtype, spec.shape, &bytes);
     if (host.view.num_bytes != 0) device.buffer.Download(bytes);
   }
   return outputs;
@@ -122,21 +128,21 @@ mlap_cann_report CannCase::Report() const {
   return report;
 }
 
-bool IsShapeAccepted(const CaseShape& shape, std::string* why_not) {
-  PrologCase prolog_case;
-  prolog_case.shape = shape;
+bool IsShapeAccepted(const CaseShape& shape, const PrologVersion& version, std::string* why_not) {
   // The first step reads no data, but wants to see an address.
   alignas(64) static std::byte nowhere[64];
   std::map<std::string, AclTensor, std::less<>> tensors;
-  for (const TensorSpec& spec : InputSpecs(shape)) tensors.emplace(spec.name, Describe(spec, nowhere));
-  for (const TensorSpec& spec : OutputSpecs(shape)) tensors.emplace(spec.name, Describe(spec, nowhere));
+  for (const TensorSpec& spec : InputSpecs(shape)) {
+    tensors.emplace(spec.name, DescribeTensor(SpecOf(version, shape, spec), nowhere));
+  }
+  for (const TensorSpec& spec : OutputSpecs(shape)) tensors.emplace(spec.name, DescribeTensor(spec, nowhere));
   const auto get = [&tensors](std::string_view name) {
     const auto found = tensors.find(name);
     return found == tensors.end() ? nullptr : found->second.get();
   };
   uint64_t workspace_bytes = 0;
   aclOpExecutor* executor = nullptr;
-  if (FirstStep(get, prolog_case, &workspace_bytes, &executor) != 0) {
+  if (FirstStep(version, shape, {}, get, &workspace_bytes, &executor) != 0) {
     const char* text = aclGetRecentErrMsg();
     *why_not = text != nullptr ? text : "";
     return false;

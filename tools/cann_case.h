@@ -9,20 +9,21 @@
 #include <vector>
 
 #include "cann_session.h"
+#include "prolog_call.h"
 #include "prolog_case.h"
 
 namespace mlap::tools {
 
 struct CallTimes {
-  double first_step = 0.0;   // aclnnMlaPrologGetWorkspaceSize, in seconds
-  double second_step = 0.0;  // aclnnMlaProlog until the stream has done the work
+  double first_step = 0.0;   // in seconds
+  double second_step = 0.0;  // until the stream has done the work
 };
 
 class CannCase {
  public:
-  // Copies the inputs to the device; plain weights are packed to FRACTAL_NZ. Both arguments must outlive the object.
-  // Throws ToolError.
-  CannCase(CannSession* session, const PrologCase& prolog_case);
+  // Copies the inputs to the device; plain weights are packed to FRACTAL_NZ. `version` 0: the first that the case can
+  // be told to. The first two arguments must outlive the object. Throws ToolError.
+  CannCase(CannSession* session, const PrologCase& prolog_case, int version = 0);
 
   // Calls the operator once and waits. The caches keep what earlier runs wrote. Throws ToolError with the operator's
   // status and text if it refuses or fails.
@@ -45,13 +46,19 @@ class CannCase {
 
   CannSession* session_;
   const PrologCase& case_;
+  const PrologVersion& version_;
   bool has_run_ = false;
   std::map<std::string, DeviceTensor, std::less<>> tensors_;
 };
 
+PrologAttributes AttributesOf(const PrologCase& prolog_case);
+
+// The first version that has what the case needs and that the device named by MLAP_SOC has.
+const PrologVersion& FirstVersionFor(const CaseShape& shape, const PrologAttributes& attributes);
+
 // Whether the operator's first step accepts the shape for the device named by MLAP_SOC; its text if it does not. No
 // memory of the tensors' size is used.
-bool IsShapeAccepted(const CaseShape& shape, std::string* why_not);
+bool IsShapeAccepted(const CaseShape& shape, const PrologVersion& version, std::string* why_not);
 
 }  // namespace mlap::tools
 

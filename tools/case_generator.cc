@@ -13,6 +13,7 @@
 
 #include "bf16_convert.h"
 #include "counter_random.h"
+#include "eight_bit_codes.h"
 #include "memory_budget.h"
 #include "parallel_for.h"
 #include "progress_line.h"
@@ -43,32 +44,17 @@ class Generator {
 
   PrologCase Generate() {
     PrologCase out;
-    for (const TensorSpec& spec : InputSpecs(shape_)) {
-      const bool is_nz = spec.role == TensorRole::kNzWeight;
-      std::byte* bytes = nullptr;
-      CaseTensor tensor =
-          NewTensor(spec.dtype, is_nz ? NzShape(spec.shape[0], spec.shape[1], spec.dtype) : spec.shape, &bytes);
-      const std::string_view name = spec.name;
-      if (is_nz && spec.dtype == Dtype::kI8) {
-        FillInt8Weight(spec, bytes);
-      } else if (is_nz) {
-        FillNzWeight(spec, bytes);
-      } else if (spec.dtype == Dtype::kBF16 && !name.starts_with("rope_")) {
-        FillBf16(spec, bytes, tensor.view.num_bytes / 2);
-      } else if (spec.dtype == Dtype::kI8) {
-        FillBytes(spec, bytes, tensor.view.num_bytes);
-      } else if (spec.dtype == Dtype::kF32 && name != "dequant_scale_w_uq_qr") {
-        FillScales(spec, As<float>(bytes), spec.shape.back());
-      }
-      done_ += static_cast<double>(tensor.view.num_bytes);
-      bytes_.emplace(spec.name, bytes);
-      out.inputs.emplace(spec.name, std::move(tensor));
+    const std::vector<TensorSpec> specs = InputSpecs(shape_);
+    for (const TensorSpec& spec : specs) {
+      std::vector<int64_t> shape = spec.shape;
+      if (spec.role == TensorRole::kNzWeight) shape = NzShape(shape[0], shape[1], spec.dtype);
+      out.inputs.emplace(spec.name, NewTensor(spec.dtype, std::move(shape), &bytes_[spec.name]));
     }
-    if (shape_.HasInt8Weight()) {
-      std::copy(column_scales_.begin(), column_scales_.end(), As<float>(bytes_.at("dequant_scale_w_uq_qr")));
+    for (const TensorSpec& spec : specs) {
+      FillTensor(spec, bytes_.at(spec.name));
+      done_ += static_cast<double>(out.Input(spec.name).view.num_bytes);
     }
     FillRope();
-    FillSlots();
     return out;
   }
 
@@ -80,6 +66,30 @@ class Generator {
     const double per_item = static_cast<double>(num_bytes) / static_cast<double>(std::max<int64_t>(count, 1));
     ParallelFor(count, body,
                 [&](int64_t items) { progress_.Update((done_ + per_item * static_cast<double>(items)) / work_); });
+  }
+
+  void FillTensor(const TensorSpec& spec, std::byte* bytes) {
+    const std::string_view name = spec.name;
+    const auto count =
+        static_cast<size_t>(ApproximateBytes(spec.dtype, spec.shape)) / static_cast<size_t>(ElementBytes(spec.dtype));
+    if (name.starts_with("rope_") || name.starts_with("dequant_scale_")) return;  // comes with something else
+    if (spec.role == TensorRole::kNzWeight) {
+      spec.dtype == MLAP_BF16 ? FillNzWeight(spec, bytes) : FillQuantizedWeight(spec, bytes);
+    } else if (name == "token_x" && spec.dtype != MLAP_BF16) {
+      FillQuantizedTokens(spec, bytes);
+    } else if (name == "cache_index") {
+      FillIndices(As<int64_t>(bytes), static_cast<int64_t>(count));
+    } else if (name == "actual_seq_len") {
+      std::copy(recipe_.sequence_ends.begin(), recipe_.sequence_ends.end(), As<int32_t>(bytes));
+    } else if (name == "k_nope_clip_alpha") {
+      *As<float>(bytes) = recipe_.clip_alpha;
+    } else if (spec.dtype == MLAP_BF16) {
+      FillBf16(spec, bytes, count);
+    } else if (spec.dtype == MLAP_FLOAT32) {
+      FillScales(spec, As<float>(bytes), static_cast<int64_t>(count));
+    } else {
+      FillBytes(spec, bytes, count);
+    }
   }
 
   void FillBf16(const TensorSpec& spec, std::byte* bytes, size_t count) {
@@ -123,31 +133,58 @@ class Generator {
     });
   }
 
-  // The bf16 matrix of the same stream, per column as round(w / scale) with scale = max |w| / 127.
-  void FillInt8Weight(const TensorSpec& spec, std::byte* bytes) {
+  // The scales of an 8-bit weight: a binary32 number per column, or an E8M0 code per 32 values of one.
+  std::byte* ScalesOfWeight(std::string_view weight) {
+    return bytes_.at("dequant_scale_w" + std::string(weight.substr(std::string_view("weight").size())));
+  }
+
+  // Quantises a row of x or a column of a weight, number `index`.
+  void Quantize(mlap_dtype type, std::span<const float> values, int64_t index, std::byte* scales, std::byte* out,
+                int64_t stride) const {
+    if (!shape_.scenario->HasMxScales()) {
+      As<float>(scales)[index] = QuantizeWithScale(type, values, out, stride);
+      return;
+    }
+    constexpr size_t kGroup = 32;
+    const auto num_groups = static_cast<int64_t>((values.size() + kGroup - 1) / kGroup);
+    for (int64_t group = 0; group < num_groups; ++group) {
+      const size_t begin = static_cast<size_t>(group) * kGroup;
+      scales[index * num_groups + group] =
+          QuantizeMxGroup(values.subspan(begin, std::min(kGroup, values.size() - begin)),
+                          out + static_cast<int64_t>(begin) * stride, stride);
+    }
+  }
+
+  // The bf16 matrix of the same stream, quantised.
+  void FillQuantizedWeight(const TensorSpec& spec, std::byte* bytes) {
     const int64_t k = spec.shape[0];
     const int64_t n = spec.shape[1];
     const int64_t c0 = FractalColumns(spec.dtype);
     const int64_t padded_k = (k + 15) / 16 * 16;
     const CounterRandom random = Random(spec.name);
-    auto* out = As<int8_t>(bytes);
-    column_scales_.assign(static_cast<size_t>(n), 0.0f);
-    const std::span<float> scales = column_scales_;
-    Fill((n + c0 - 1) / c0, static_cast<size_t>(k * n), [=](int64_t begin, int64_t end) {
+    std::byte* const scales = ScalesOfWeight(spec.name);
+    Fill((n + c0 - 1) / c0, static_cast<size_t>(k * n), [=, this](int64_t begin, int64_t end) {
       std::vector<float> column(static_cast<size_t>(k));
       for (int64_t j = begin * c0; j < std::min(n, end * c0); ++j) {
-        float amax = 0.0f;
-        for (int64_t i = 0; i < k; ++i) {
-          const float value = WeightValue(random, n, i, j);
-          column[static_cast<size_t>(i)] = value;
-          amax = std::max(amax, std::fabs(value));
+        for (int64_t i = 0; i < k; ++i) column[static_cast<size_t>(i)] = WeightValue(random, n, i, j);
+        Quantize(spec.dtype, column, j, scales, bytes + (j / c0) * padded_k * c0 + j % c0, c0);
+      }
+    });
+  }
+
+  // The bf16 activations of the same stream, quantised.
+  void FillQuantizedTokens(const TensorSpec& spec, std::byte* bytes) {
+    const int64_t hidden = shape_.dims.hidden;
+    const CounterRandom random = Random(spec.name);
+    std::byte* const scales = bytes_.at("dequant_scale_x");
+    Fill(shape_.Tokens(), static_cast<size_t>(shape_.Tokens() * hidden), [=, this](int64_t begin, int64_t end) {
+      std::vector<float> row(static_cast<size_t>(hidden));
+      for (int64_t t = begin; t < end; ++t) {
+        for (int64_t i = 0; i < hidden; ++i) {
+          row[static_cast<size_t>(i)] =
+              FloatFromBf16(Bf16FromFloat(random.Normal(static_cast<uint64_t>(t * hidden + i))));
         }
-        const float scale = amax > 0.0f ? amax / 127.0f : 1.0f;
-        scales[static_cast<size_t>(j)] = scale;
-        int8_t* first = out + (j / c0) * padded_k * c0 + j % c0;
-        for (int64_t i = 0; i < k; ++i) {
-          first[i * c0] = static_cast<int8_t>(std::nearbyint(column[static_cast<size_t>(i)] / scale));
-        }
+        Quantize(spec.dtype, row, t, scales, bytes + t * hidden, 1);
       }
     });
   }
@@ -158,10 +195,11 @@ class Generator {
     // c_kv is normalised; k_r is a sum of He products of deviation kWeightDeviation.
     const float deviation =
         name == "quant_scale_ckr" ? kWeightDeviation * std::sqrt(static_cast<float>(shape_.dims.hidden)) : 1.0f;
+    const float range = EightBitCodes::Of(shape_.scenario->QuantType()).Range();
     for (int64_t i = 0; i < count; ++i) {
       const float uniform = random.Uniform(static_cast<uint64_t>(i));
       out[i] =
-          name == "smooth_scales_cq" ? 0.5f + 1.5f * uniform : 127.0f / (4.0f * deviation) * (0.8f + 0.4f * uniform);
+          name == "smooth_scales_cq" ? 0.5f + 1.5f * uniform : range / (4.0f * deviation) * (0.8f + 0.4f * uniform);
     }
   }
 
@@ -191,18 +229,17 @@ class Generator {
     if (mlap_rope_table(&args, &position, &sin, &cos) != MLAP_OK) Fail("RoPE: {}", mlap_last_error());
   }
 
-  // The first T entries of a random permutation of all slots.
-  void FillSlots() {
-    const int64_t capacity = shape_.block_num * shape_.block_size;
-    std::vector<int64_t> slots(static_cast<size_t>(capacity));
-    std::iota(slots.begin(), slots.end(), 0);
-    const CounterRandom random = Random("slot");
-    auto* out = As<int64_t>(bytes_.at("cache_index"));
-    for (int64_t t = 0; t < shape_.Tokens(); ++t) {
-      const auto left = static_cast<uint64_t>(capacity - t);
-      const auto chosen = static_cast<uint64_t>(t) + random.Below(static_cast<uint64_t>(t), left);
-      std::swap(slots[static_cast<size_t>(t)], slots[static_cast<size_t>(chosen)]);
-      out[t] = slots[static_cast<size_t>(t)];
+  // The first entries of a random permutation of all slots or pages.
+  void FillIndices(int64_t* out, int64_t count) {
+    const int64_t capacity = shape_.HasBlocks() ? shape_.block_num : shape_.Capacity();
+    std::vector<int64_t> places(static_cast<size_t>(capacity));
+    std::iota(places.begin(), places.end(), 0);
+    const CounterRandom random = Random(shape_.HasBlocks() ? "page" : "slot");
+    for (int64_t i = 0; i < count; ++i) {
+      const auto left = static_cast<uint64_t>(capacity - i);
+      const auto chosen = static_cast<uint64_t>(i) + random.Below(static_cast<uint64_t>(i), left);
+      std::swap(places[static_cast<size_t>(i)], places[static_cast<size_t>(chosen)]);
+      out[i] = places[static_cast<size_t>(i)];
     }
   }
 
@@ -211,17 +248,33 @@ class Generator {
   ProgressLine progress_;
   double work_;
   double done_ = 0.0;
-  std::vector<float> column_scales_;
   std::map<std::string, std::byte*, std::less<>> bytes_;
 };
 
 }  // namespace
 
+std::vector<int32_t> RandomSequenceEnds(uint64_t seed, int64_t tokens, int64_t count) {
+  const CounterRandom random(seed, "sequence");
+  std::vector<int32_t> ends;
+  for (int64_t i = 0; i + 1 < count; ++i) {
+    ends.push_back(static_cast<int32_t>(random.Below(static_cast<uint64_t>(i), static_cast<uint64_t>(tokens) + 1)));
+  }
+  std::sort(ends.begin(), ends.end());
+  ends.push_back(static_cast<int32_t>(tokens));
+  return ends;
+}
+
 PrologCase GenerateCase(const CaseRecipe& recipe) {
   const CaseShape& shape = recipe.shape;
   const double slots = static_cast<double>(shape.block_num) * static_cast<double>(shape.block_size);
   RequireMemory(InputBytes(shape) + 8.0 * slots, "the case");
-  if (slots < static_cast<double>(shape.Tokens())) {
+  const int64_t num_pages =
+      shape.IsFused() ? shape.num_indices : shape.lead[0] * CeilDiv(shape.lead[1], shape.block_size);
+  if (shape.HasBlocks() && shape.block_num < num_pages) {
+    Fail("--blocks: expected at least {}, as every sequence begins a page, found {}", Counted(num_pages, "page"),
+         shape.block_num);
+  }
+  if (shape.IsPaged() && slots < static_cast<double>(shape.Tokens())) {
     Fail("--blocks: expected room for {}, found {} of {}", Counted(shape.Tokens(), "token"),
          Counted(shape.block_num, "page"), Counted(shape.block_size, "slot"));
   }
@@ -229,6 +282,9 @@ PrologCase GenerateCase(const CaseRecipe& recipe) {
   out.name = fmt::format("generated case (seed {})", recipe.seed);
   out.shape = shape;
   out.epsilon_cq = out.epsilon_ckv = recipe.epsilon;
+  out.qc_qr_scale = recipe.qc_qr_scale;
+  out.kc_scale = recipe.kc_scale;
+  out.soc = recipe.soc;
   out.metadata = CaseMetadata(out);
   out.metadata["seed"] = std::to_string(recipe.seed);
   return out;

@@ -15,6 +15,8 @@ struct CaseOptions {
   std::string scenario = "non-quant";
   std::string cache_mode = "PA_BSND";
   bool smooth = false;
+  bool query_norm = false;
+  std::string soc = "auto";
   int64_t heads = 0;
   int64_t hidden = 0;
   int64_t q_rank = 0;
@@ -24,11 +26,15 @@ struct CaseOptions {
   int64_t tokens = 0;
   int64_t batch = 0;
   int64_t seq = 0;
+  int64_t sequences = 0;
   int64_t block_size = 128;
   std::string blocks = "auto";
   double epsilon = -1.0;
   double rope_theta = 0.0;
   double yarn_factor = -1.0;
+  double qc_qr_scale = 1.0;
+  double kc_scale = 1.0;
+  double clip_alpha = -1.0;
   int64_t seed = 1;
 };
 

@@ -1,5 +1,6 @@
 // `mlaprolog info`
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <mlaprolog/mlaprolog.h>
 
 #include <cstdlib>
@@ -9,8 +10,10 @@
 #include <string_view>
 #include <thread>
 
+#include "cann_case.h"
 #include "cann_session.h"
 #include "commands.h"
+#include "model_table.h"
 #include "option_parsing.h"
 #include "safetensors_error.h"
 #include "text_format.h"
@@ -65,14 +68,51 @@ struct Kernel {
   std::string name;
 };
 
+// What the operator offers of a scenario under the limits of the chosen device, for DeepSeek-V3's sizes.
+struct Offer {
+  std::string_view scenario;
+  std::vector<int> versions;
+  std::vector<std::string_view> cache_modes;  // of the last of them
+};
+
 // What depends on environment variables, which may be wrong: `errors` says what then.
 struct Choice {
   std::string isa;
   std::vector<Kernel> kernels;
   int num_threads = 0;  // 0, and empty texts: invalid
   std::string soc;
+  std::vector<Offer> offers;  // of the scenarios; empty with an invalid soc
   std::vector<std::string> errors;
 };
+
+bool IsOffered(const Scenario& scenario, mlap_cache_mode mode, int version) {
+  CaseShape shape;
+  shape.dims = FindModel("deepseek-v3").dims;
+  shape.scenario = &scenario;
+  shape.cache_mode = mode;
+  shape.lead = mode == MLAP_TND ? std::vector<int64_t>{8} : std::vector<int64_t>{8, 1};
+  shape.block_num = 8;
+  shape.block_size = shape.IsPaged() ? 16 : 1;
+  std::string why_not;
+  return MissingIn(VersionOf(version), shape, {}).empty() && IsShapeAccepted(shape, VersionOf(version), &why_not);
+}
+
+std::vector<Offer> Offers() {
+  std::vector<Offer> offers;
+  for (const Scenario& scenario : Scenarios()) {
+    Offer offer = {scenario.label, {}, {}};
+    for (const int version : {1, 2, 3}) {
+      if (IsOffered(scenario, MLAP_PA_BSND, version)) offer.versions.push_back(version);
+    }
+    for (int mode = MLAP_PA_BSND; mode <= MLAP_TND && !offer.versions.empty(); ++mode) {
+      const auto cache_mode = static_cast<mlap_cache_mode>(mode);
+      if (IsOffered(scenario, cache_mode, offer.versions.back()))
+        offer.cache_modes.push_back(CacheModeName(cache_mode));
+    }
+    offers.push_back(std::move(offer));
+  }
+  return offers;
+}
 
 Choice Chosen() {
   Choice choice;
@@ -93,6 +133,7 @@ Choice Chosen() {
   }
   try {
     choice.soc = CannSession::SocName();
+    choice.offers = Offers();
   } catch (const ToolError& error) {
     choice.errors.emplace_back(error.what());
   }
@@ -117,6 +158,10 @@ void PrintJson(const Choice& choice) {
   }
   out["kernels"] = nlohmann::ordered_json::object();
   for (const Kernel& kernel : choice.kernels) out["kernels"][kernel.op] = kernel.name;
+  out["scenarios"] = nlohmann::ordered_json::object();
+  for (const Offer& offer : choice.offers) {
+    out["scenarios"][std::string(offer.scenario)] = {{"versions", offer.versions}, {"cache_modes", offer.cache_modes}};
+  }
   out["environment"] = nlohmann::ordered_json::object();
   for (const EnvironmentVariable& variable : kVariables) {
     const char* value = std::getenv(variable.name);
@@ -149,6 +194,11 @@ void PrintText(const Choice& choice) {
   fmt::print("\nkernels\n");
   if (choice.isa.empty()) fmt::print("  {}\n", kInvalid);
   for (const Kernel& kernel : choice.kernels) fmt::print("  {:<20} {}\n", kernel.op, kernel.name);
+  if (!choice.offers.empty()) fmt::print("\nscenarios: the operator's versions, and the cache modes of the last one\n");
+  for (const Offer& offer : choice.offers) {
+    const std::string versions = offer.versions.empty() ? "none" : fmt::format("V{}", fmt::join(offer.versions, " V"));
+    fmt::print("  {:<24} {:<9} {}\n", offer.scenario, versions, fmt::join(offer.cache_modes, " "));
+  }
   fmt::print("\nenvironment\n");
   for (const EnvironmentVariable& variable : kVariables) {
     const char* value = std::getenv(variable.name);
@@ -173,8 +223,8 @@ int Info(bool as_json) {
 
 void AddInfoCommand(CLI::App* app, CommandAction* action) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* verb =
-      app->add_subcommand("info", "Show the CPU, the kernels chosen for it, and the environment variables");
+  CLI::App* verb = app->add_subcommand(
+      "info", "Show the CPU, the kernels chosen for it, the scenarios, and the environment variables");
   verb->footer("Examples:\n  mlaprolog info\n  MLAP_MAX_ISA=scalar mlaprolog info --json");
   AddFlag(verb, "--json", as_json.get(), "As JSON");
   verb->callback([as_json, action] { *action = [as_json] { return Info(*as_json); }; });

@@ -5,13 +5,13 @@
 
 namespace mlap::tools {
 
-CaseTensor PackNz(const CaseTensor& matrix) {
+CaseTensor PackNz(const CaseTensor& matrix, mlap_dtype dtype) {
   const int64_t k = matrix.view.shape[0];
   const int64_t n = matrix.view.shape[1];
-  const int64_t c0 = FractalColumns(matrix.view.dtype);
+  const int64_t c0 = FractalColumns(dtype);
   std::byte* out = nullptr;
-  CaseTensor image = NewTensor(matrix.view.dtype, NzShape(k, n, matrix.view.dtype), &out);
-  const auto element = static_cast<int64_t>(DtypeBytes(matrix.view.dtype));
+  CaseTensor image = NewTensor(dtype, NzShape(k, n, dtype), &out);
+  const auto element = ElementBytes(dtype);
   const int64_t padded_k = image.view.shape[1] * 16;
   for (int64_t first = 0; first < n; first += c0) {
     const auto run = static_cast<size_t>(std::min(c0, n - first) * element);

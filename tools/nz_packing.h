@@ -7,7 +7,7 @@
 namespace mlap::tools {
 
 // The image of a row-major matrix (k, n), with zeros where it is padded.
-CaseTensor PackNz(const CaseTensor& matrix);
+CaseTensor PackNz(const CaseTensor& matrix, mlap_dtype dtype);
 
 }  // namespace mlap::tools
 

@@ -22,7 +22,7 @@ struct CaseTensor {
 };
 
 // Zeros of the given type and shape; `*bytes` is where to write them.
-CaseTensor NewTensor(Dtype dtype, std::vector<int64_t> shape, std::byte** bytes);
+CaseTensor NewTensor(mlap_dtype dtype, std::vector<int64_t> shape, std::byte** bytes);
 
 // A copy of its own.
 CaseTensor CopyTensor(const CaseTensor& tensor, std::byte** bytes);
@@ -34,6 +34,9 @@ struct PrologCase {
   CaseShape shape;
   double epsilon_cq = 1e-5;
   double epsilon_ckv = 1e-5;
+  double qc_qr_scale = 1.0;
+  double kc_scale = 1.0;
+  std::string soc;     // the device whose rules the case is for; empty: any
   TensorMap inputs;    // exactly those of InputSpecs; the shapes are those, or NzShape of an NZ weight
   TensorMap expected;  // "query", ... without the prefix
   std::map<std::string, std::string, std::less<>> metadata;
@@ -45,9 +48,13 @@ struct PrologCase {
   }
 };
 
-// The results of a call: query, query_rope, kv_cache, kr_cache.
+// The results of a call: those of OutputSpecs, and both caches.
 using CaseOutputs = TensorMap;
-inline constexpr const char* kOutputNames[] = {"query", "query_rope", "kv_cache", "kr_cache"};
+
+inline bool IsCacheName(std::string_view name) { return name == "kv_cache" || name == "kr_cache"; }
+
+// The outputs with the caches behind query_rope, as messages list them.
+std::vector<TensorSpec> ResultSpecs(const CaseShape& shape);
 
 // Reads a case and checks every type and shape; nothing that uses it needs to check them again. Throws ToolError or
 // SafetensorsError.

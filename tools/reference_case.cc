@@ -3,6 +3,8 @@
 #include <mlaprolog/mlaprolog.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 
 #include "progress_line.h"
@@ -11,30 +13,16 @@
 namespace mlap::tools {
 namespace {
 
-mlap_dtype NativeDtype(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBF16:
-      return MLAP_BF16;
-    case Dtype::kI8:
-      return MLAP_INT8;
-    case Dtype::kI64:
-      return MLAP_INT64;
-    default:
-      return MLAP_FLOAT32;
-  }
-}
-
 // `bytes` replaces the tensor's own if it is not null.
-mlap_tensor NativeTensor(const CaseTensor* tensor, const TensorSpec& spec, std::byte* bytes = nullptr) {
+mlap_tensor NativeTensor(const CaseTensor& tensor, const TensorSpec& spec, std::byte* bytes = nullptr) {
   mlap_tensor native = {};
-  if (tensor == nullptr) return native;
   // Inputs are never written; the interface has one type for inputs and outputs.
-  native.data = bytes != nullptr ? bytes : const_cast<std::byte*>(tensor->view.bytes);
-  native.dtype = NativeDtype(tensor->view.dtype);
+  native.data = bytes != nullptr ? bytes : const_cast<std::byte*>(tensor.view.bytes);
+  native.dtype = spec.dtype;
   native.layout =
-      spec.role == TensorRole::kNzWeight && tensor->view.shape.size() == 4 ? MLAP_FRACTAL_NZ : MLAP_ROW_MAJOR;
-  native.rank = static_cast<int32_t>(tensor->view.shape.size());
-  std::copy(tensor->view.shape.begin(), tensor->view.shape.end(), native.dims);
+      spec.role == TensorRole::kNzWeight && tensor.view.shape.size() == 4 ? MLAP_FRACTAL_NZ : MLAP_ROW_MAJOR;
+  native.rank = static_cast<int32_t>(tensor.view.shape.size());
+  std::copy(tensor.view.shape.begin(), tensor.view.shape.end(), native.dims);
   return native;
 }
 
@@ -51,7 +39,9 @@ constexpr NamedField<mlap_weights_args> kWeightFields[] = {
     {"weight_dkv_kr", &mlap_weights_args::weight_dkv_kr},
     {"rmsnorm_gamma_cq", &mlap_weights_args::rmsnorm_gamma_cq},
     {"rmsnorm_gamma_ckv", &mlap_weights_args::rmsnorm_gamma_ckv},
+    {"dequant_scale_w_dq", &mlap_weights_args::dequant_scale_w_dq},
     {"dequant_scale_w_uq_qr", &mlap_weights_args::dequant_scale_w_uq_qr},
+    {"dequant_scale_w_dkv_kr", &mlap_weights_args::dequant_scale_w_dkv_kr},
     {"smooth_scales_cq", &mlap_weights_args::smooth_scales_cq},
 };
 
@@ -62,10 +52,16 @@ constexpr NamedField<mlap_run_args> kRunFields[] = {
     {"cache_index", &mlap_run_args::cache_index},
     {"kv_cache", &mlap_run_args::kv_cache},
     {"kr_cache", &mlap_run_args::kr_cache},
+    {"dequant_scale_x", &mlap_run_args::dequant_scale_x},
+    {"actual_seq_len", &mlap_run_args::actual_seq_len},
+    {"k_nope_clip_alpha", &mlap_run_args::k_nope_clip_alpha},
     {"quant_scale_ckv", &mlap_run_args::quant_scale_ckv},
     {"quant_scale_ckr", &mlap_run_args::quant_scale_ckr},
     {"query", &mlap_run_args::query},
     {"query_rope", &mlap_run_args::query_rope},
+    {"dequant_scale_q_nope", &mlap_run_args::dequant_scale_q_nope},
+    {"query_norm", &mlap_run_args::query_norm},
+    {"dequant_scale_q_norm", &mlap_run_args::dequant_scale_q_norm},
 };
 
 // The weights and arguments of the native interface for one case. Everything is borrowed.
@@ -84,6 +80,13 @@ struct NativeCall {
   }
 };
 
+// The native interface wants its callers to have meant their factors. The operator takes a NaN for 1, and a 0 for what
+// it is; so does the reference for what a binary32 rounds to 0.
+double NativeFactor(double factor) {
+  if (std::isnan(factor)) return 1.0;
+  return factor == 0.0 ? std::numeric_limits<double>::min() : factor;
+}
+
 using WeightsHandle = std::unique_ptr<mlap_weights, decltype(&mlap_weights_destroy)>;
 
 WeightsHandle MakeWeights(const PrologCase& prolog_case, const mlap_weights_args& args) {
@@ -96,29 +99,35 @@ WeightsHandle MakeWeights(const PrologCase& prolog_case, const mlap_weights_args
 
 }  // namespace
 
-CaseOutputs RunReferenceOnCase(const PrologCase& prolog_case) {
+CaseOutputs RunReferenceOnCase(const PrologCase& prolog_case, mlap_numeric_rules rules) {
   CaseOutputs outputs;
   NativeCall call;
+  const CaseShape& shape = prolog_case.shape;
   mlap_weights_args_init(&call.weights);
   mlap_run_args_init(&call.run);
-  for (const TensorSpec& spec : InputSpecs(prolog_case.shape)) {
-    const CaseTensor& input = prolog_case.Input(spec.name);
+  for (TensorSpec& spec : InputSpecs(shape)) {
+    CaseTensor input = prolog_case.Input(spec.name);
     std::byte* copy = nullptr;
-    if (std::string_view(spec.name).ends_with("_cache")) outputs[spec.name] = CopyTensor(input, &copy);
-    *call.Field(spec.name) = NativeTensor(&input, spec, copy);
+    if (IsCacheName(spec.name)) outputs[spec.name] = CopyTensor(input, &copy);
+    // Of a row of per-tensor scales the first counts.
+    if (shape.scenario->IsPerTensor() && spec.name == std::string_view("quant_scale_ckv")) input.view.shape = {1};
+    *call.Field(spec.name) = NativeTensor(input, spec, copy);
   }
-  for (const TensorSpec& spec : OutputSpecs(prolog_case.shape)) {
+  for (const TensorSpec& spec : OutputSpecs(shape)) {
     std::byte* bytes = nullptr;
     CaseTensor& output = outputs[spec.name] = NewTensor(spec.dtype, spec.shape, &bytes);
-    *call.Field(spec.name) = NativeTensor(&output, spec, bytes);
+    *call.Field(spec.name) = NativeTensor(output, spec, bytes);
   }
-  const LayerDims& dims = prolog_case.shape.dims;
+  const LayerDims& dims = shape.dims;
   call.weights.ownership = MLAP_BORROW;
   call.weights.dims = {dims.hidden, dims.q_rank, dims.heads, dims.nope, dims.rope, dims.kv_rank};
   call.run.rmsnorm_epsilon_cq = prolog_case.epsilon_cq;
   call.run.rmsnorm_epsilon_ckv = prolog_case.epsilon_ckv;
-  call.run.cache_mode = prolog_case.shape.cache_mode == CacheMode::kPaNz ? MLAP_PA_NZ : MLAP_PA_BSND;
-  if (prolog_case.shape.scenario == Scenario::kPartialKvInt8) call.run.kv_quant = MLAP_KV_PER_CHANNEL;
+  call.run.qc_qr_scale = NativeFactor(prolog_case.qc_qr_scale);
+  call.run.kc_scale = NativeFactor(prolog_case.kc_scale);
+  call.run.cache_mode = shape.cache_mode;
+  call.run.kv_quant = shape.scenario->kv_quant;
+  call.run.rules = rules;
   ProgressLine progress("running the reference");
   mlap_reference_args reference = {};
   reference.struct_size = sizeof(reference);

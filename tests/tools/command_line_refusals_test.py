@@ -51,16 +51,19 @@ class Refusals(CommandLineTest):
         self.refuse_case("smooth_scale_cq")
         del self.tensors["smooth_scale_cq"]
         self.tensors["smooth_scales_cq"] = Tensor("F32", (1, 64), bytes(256))
-        self.refuse_case("smooth_scales_cq", "I8 weight_uq_qr")
+        self.refuse_case("smooth_scales_cq", "scenario non-quant")
         del self.tensors["smooth_scales_cq"]
         self.tensors["expected.query"] = Tensor("F32", (3,), bytes(12))
         self.refuse_case("expected.query", "BF16 (3, 4, 64)", "F32 (3)")
 
     def test_metadata(self):
-        for key, value, word in (("cache_mode", "PA_XYZ", "PA_BSND or PA_NZ"), ("cache_mode", None, "cache_mode"),
+        for key, value, word in (("cache_mode", "PA_XYZ", "BSND or TND"), ("cache_mode", "BSND", "(B, S, He)"),
+                                 ("qc_qr_scale", "much", "a number"), ("kc_scale", "", "a number"),
+                                 ("query_norm_flag", "yes", "true, false"), ("soc", "ascend311", "ascend910b"),
+                                 ("weight_quant_mode", "1", "'0'"), ("query_quant_mode", "1", "'0'"), ("cache_mode", None, "cache_mode"),
                                  ("rmsnorm_epsilon_cq", "tiny", "a number"), ("rmsnorm_epsilon_ckv", None, "epsilon"),
                                  ("scenario", "partial", "non_quant"), ("heads", "5", "heads"),
-                                 ("scenario", "full_int8", "does not offer")):
+                                 ("scenario", "full_int8", "non_quant")):
             before = dict(self.metadata)
             if value is None:
                 del self.metadata[key]
@@ -87,6 +90,16 @@ class Refusals(CommandLineTest):
                      ("new-case", out, "--heads", 2**60), ("new-case", out, "--heads", 2**70),
                      ("new-case", out, "--model", "gpt-2"), ("new-case", out, "--scenario", "full"),
                      ("new-case", out, "--cache-mode", "BNSD"), ("new-case", out, "--smooth"),
+                     ("new-case", out, "--smooth", "--scenario", "full-mxfp8"), ("new-case", out, "--cache-mode", "BSND"),
+                     ("new-case", out, "--cache-mode", "TND", "--batch", "2"), ("new-case", out, "--sequences", "2"),
+                     ("new-case", out, "--cache-mode", "TND", "--blocks", "2"), ("new-case", out, "--soc", "ascend"),
+                     ("new-case", out, "--cache-mode", "PA_NZ", "--scenario", "partial-kv-per-group"),
+                     ("new-case", out, "--scenario", "full-mxfp8", "--hidden", "40"),
+                     ("new-case", out, "--scenario", "full-mxfp8", "--q-rank", "40"),
+                     ("new-case", out, "--clip-alpha", "0.5"), ("new-case", out, "--kc-scale", "nan"),
+                     ("new-case", out, "--scenario", "full-fp8", "--soc", "ascend910b"),
+                     ("new-case", out, "--cache-mode", "PA_BLK_BSND", "--batch", "4", "--blocks", "3"),
+                     ("run", self.path("good"), "--version", "4"), ("run", self.path("good"), "--soc", "a2"),
                      ("new-case", out, "--rope", "7"), ("new-case", out, "--rope", "8", "--cache-mode", "PA_NZ"),
                      ("new-case", out, "--tokens", "4", "--batch", "2"), ("new-case", out, "--blocks", "some"),
                      ("new-case", out, "--blocks", "1", "--tokens", "200"), ("new-case", out, "--seed", "-1"),
@@ -135,7 +148,7 @@ class Refusals(CommandLineTest):
                 self.refuse_text(text, *args)
 
     def test_widths_of_nz_caches(self):
-        text = "expected a multiple of {} with --cache-mode PA_NZ, found {}; --cache-mode PA_BSND takes any width"
+        text = "expected a multiple of {} with --cache-mode PA_NZ, found {}; the modes without NZ take any width"
         options = ("new-case", self.path("out"), "--model", "tiny", "--cache-mode", "PA_NZ")
         self.refuse_text("--kv-rank: " + text.format(16, 33), *options, "--kv-rank", "33")
         self.refuse_text("--rope: " + text.format(32, 16), *options, "--rope", "16", "--scenario", "partial-kv-int8")

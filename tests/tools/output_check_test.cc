@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "bf16_convert.h"
 #include "case_generator.h"
+#include "case_options.h"
+#include "case_slots.h"
+#include "eight_bit_codes.h"
 #include "reference_case.h"
 
 namespace mlap::tools {
@@ -15,20 +20,30 @@ namespace {
 constexpr uint16_t kNan = 0x7fc0;
 constexpr uint16_t kInfinity = 0x7f80;
 
-class OutputCheckTest : public ::testing::TestWithParam<CacheMode> {
+constexpr int64_t kTokens = 40;
+
+class OutputCheckTest : public ::testing::TestWithParam<mlap_cache_mode> {
  protected:
-  void SetUpCase(Scenario scenario) {
-    CaseRecipe recipe;
-    recipe.shape = {.dims = {.hidden = 96, .q_rank = 64, .heads = 4, .nope = 32, .rope = 32, .kv_rank = 64},
-                    .scenario = scenario,
-                    .cache_mode = GetParam(),
-                    .lead = {40},
-                    .block_num = 6,
-                    .block_size = 16};
-    case_ = GenerateCase(recipe);
-    reference_ = RunReferenceOnCase(case_);
+  void SetUpCase(const char* scenario) {
+    CaseOptions options;
+    options.model = "tiny";
+    options.scenario = scenario;
+    options.cache_mode = CacheModeName(GetParam());
+    options.query_norm = true;
+    options.block_size = 16;
+    if (GetParam() == MLAP_BSND) {
+      options.batch = 8;
+      options.seq = 5;
+    } else {
+      options.tokens = kTokens;
+    }
+    case_ = GenerateCase(MakeRecipe(options));
+    reference_ = RunReferenceOnCase(case_, MLAP_RULES_A2);
     for (const auto& [name, tensor] : reference_) outputs_[name] = CopyTensor(tensor, &bytes_[name]);
   }
+
+  static bool IsPaged() { return GetParam() != MLAP_BSND && GetParam() != MLAP_TND; }
+  static bool MayBePerGroup() { return GetParam() == MLAP_PA_BSND || !IsPaged(); }
 
   uint16_t* Bf16(const char* name) { return reinterpret_cast<uint16_t*>(bytes_[name]); }
 
@@ -41,21 +56,26 @@ class OutputCheckTest : public ::testing::TestWithParam<CacheMode> {
 
   bool IsAccepted() const { return AllAccepted(CheckOutputs(case_, outputs_, reference_)); }
 
-  // Where element 0 of the row of token 0 lies, and that of a slot no token has.
-  int64_t WrittenOffset(int64_t width) const { return CacheOffset(case_.shape, width, Slot(0), 0); }
-  int64_t UnwrittenOffset(int64_t width) const {
+  mlap_dtype CacheType(std::string_view name) const {
+    return name == "kv_cache" ? case_.shape.scenario->KvCacheType() : case_.shape.scenario->KrCacheType();
+  }
+
+  // Where element `d` of the row of a token lies, and one of a slot no token has; in elements.
+  int64_t WrittenOffset(const char* name, int64_t token, int64_t d) const {
+    const int64_t width = case_.Input(name).view.shape.back();
+    return CacheOffset(case_.shape, CacheType(name), width, Slot(token), d);
+  }
+  int64_t UnwrittenOffset(const char* name) const {
+    const int64_t width = case_.Input(name).view.shape.back();
+    const std::vector<int64_t> slots = SlotsOfTokens(case_);
     for (int64_t slot = 0;; ++slot) {
-      bool is_free = true;
-      for (int64_t t = 0; t < case_.shape.Tokens(); ++t) is_free = is_free && Slot(t) != slot;
-      if (is_free) return CacheOffset(case_.shape, width, slot, 1);
+      if (std::find(slots.begin(), slots.end(), slot) == slots.end()) {
+        return CacheOffset(case_.shape, CacheType(name), width, slot, 1);
+      }
     }
   }
 
-  int64_t Slot(int64_t token) const {
-    int64_t slot;
-    std::memcpy(&slot, case_.Input("cache_index").view.bytes + 8 * token, sizeof(slot));
-    return slot;
-  }
+  int64_t Slot(int64_t token) const { return SlotsOfTokens(case_)[static_cast<size_t>(token)]; }
 
   PrologCase case_;
   CaseOutputs reference_;
@@ -63,17 +83,70 @@ class OutputCheckTest : public ::testing::TestWithParam<CacheMode> {
   std::map<std::string, std::byte*, std::less<>> bytes_;
 };
 
+class MergedRowTest : public OutputCheckTest {};   // where caches may be per group
+class PagedCacheTest : public OutputCheckTest {};  // where slots can be no token's
+
 TEST_P(OutputCheckTest, EqualResultsAreAccepted) {
-  for (const Scenario scenario : {Scenario::kNonQuant, Scenario::kPartial, Scenario::kPartialKvInt8}) {
-    SetUpCase(scenario);
+  for (const Scenario& scenario : Scenarios()) {
+    if (scenario.IsPerGroup() && !MayBePerGroup()) continue;
+    SCOPED_TRACE(scenario.label);
+    SetUpCase(scenario.label.data());
     EXPECT_TRUE(IsAccepted());
-    EXPECT_EQ(CheckOutputs(case_, outputs_, reference_).size(), 4u);
-    EXPECT_EQ(Check("kv_cache").num_elements, 40 * 64);
+    // query, query_rope and query_norm; two caches, or the three parts of one; the scales.
+    const size_t num_scales = (scenario.QuantizesCq() ? 1 : 0) + (scenario.IsPerTensor() ? 1 : 0);
+    EXPECT_EQ(CheckOutputs(case_, outputs_, reference_).size(), (scenario.IsPerGroup() ? 6 : 5) + num_scales);
+    EXPECT_EQ(Check(scenario.IsPerGroup() ? "kv_cache values" : "kv_cache").num_elements, kTokens * 64);
   }
 }
 
+TEST_P(OutputCheckTest, EveryOutputIsCompared) {
+  for (const Scenario& scenario : Scenarios()) {
+    if (scenario.IsPerGroup() && !MayBePerGroup()) continue;
+    SetUpCase(scenario.label.data());
+    for (const TensorSpec& spec : ResultSpecs(case_.shape)) {
+      if (spec.name == std::string_view("kr_cache") && scenario.IsPerGroup()) continue;
+      SCOPED_TRACE(std::string(scenario.label) + " " + spec.name);
+      std::byte* const bytes = bytes_[spec.name];
+      const size_t size = reference_[spec.name].view.num_bytes;
+      const std::vector<std::byte> before(bytes, bytes + size);
+      for (size_t i = 0; i < size; ++i) bytes[i] ^= std::byte{0x55};
+      EXPECT_FALSE(IsAccepted());
+      std::copy(before.begin(), before.end(), bytes);
+      EXPECT_TRUE(IsAccepted());
+    }
+  }
+}
+
+TEST_P(MergedRowTest, PartsOfAMergedRowAreComparedEachForItself) {
+  SetUpCase("full-int8-kv-per-group");
+  const GroupRow row = {64, 32};
+  const auto at = [&](int64_t byte) { return bytes_["kv_cache"] + WrittenOffset("kv_cache", 3, byte); };
+  struct Part {
+    const char* name;
+    int64_t byte;  // of the most significant byte of an element
+  };
+  for (const Part& part : {Part{"kv_cache values", 5},
+                           {"kv_cache rope", row.RopeOffset() + 1},
+                           {"kv_cache scales", row.ScaleOffset() + 3}}) {
+    *at(part.byte) ^= std::byte{0x44};
+    for (const OutputCheck& check : CheckOutputs(case_, outputs_, reference_)) {
+      EXPECT_EQ(check.is_accepted, check.name != part.name) << part.name << ", " << check.name;
+    }
+    *at(part.byte) ^= std::byte{0x44};
+  }
+}
+
+TEST_P(OutputCheckTest, ScalesMayDifferByTheirRounding) {
+  SetUpCase("partial");
+  auto* scales = reinterpret_cast<float*>(bytes_["dequant_scale_q_norm"]);
+  scales[3] *= 1.00005f;
+  EXPECT_TRUE(IsAccepted());
+  scales[3] *= 1.0002f;
+  EXPECT_FALSE(Check("dequant_scale_q_norm").is_accepted);
+}
+
 TEST_P(OutputCheckTest, OneUnitOfBf16IsAcceptedOnceButNotEverywhere) {
-  SetUpCase(Scenario::kNonQuant);
+  SetUpCase("non-quant");
   Bf16("query")[5] ^= 1;
   EXPECT_TRUE(IsAccepted());
   EXPECT_GT(Check("query").relative_norm, 0.0);
@@ -83,7 +156,7 @@ TEST_P(OutputCheckTest, OneUnitOfBf16IsAcceptedOnceButNotEverywhere) {
 }
 
 TEST_P(OutputCheckTest, OneLargeDifferenceIsNotAccepted) {
-  SetUpCase(Scenario::kNonQuant);
+  SetUpCase("non-quant");
   const float before = FloatFromBf16(Bf16("query_rope")[7]);
   Bf16("query_rope")[7] = Bf16FromFloat(before + 1.0f);
   EXPECT_FALSE(Check("query_rope").is_accepted);
@@ -92,7 +165,7 @@ TEST_P(OutputCheckTest, OneLargeDifferenceIsNotAccepted) {
 }
 
 TEST_P(OutputCheckTest, NonFiniteValuesMustAgree) {
-  SetUpCase(Scenario::kNonQuant);
+  SetUpCase("non-quant");
   std::byte* reference_query = nullptr;
   reference_["query"] = CopyTensor(reference_["query"], &reference_query);
   auto* reference_bits = reinterpret_cast<uint16_t*>(reference_query);
@@ -108,23 +181,23 @@ TEST_P(OutputCheckTest, NonFiniteValuesMustAgree) {
   EXPECT_TRUE(Check("query").is_accepted);
 }
 
-TEST_P(OutputCheckTest, OtherSlotsMustNotChange) {
-  SetUpCase(Scenario::kNonQuant);
-  Bf16("kv_cache")[UnwrittenOffset(64)] ^= 1;
+TEST_P(PagedCacheTest, OtherSlotsMustNotChange) {
+  SetUpCase("non-quant");
+  Bf16("kv_cache")[UnwrittenOffset("kv_cache")] ^= 1;
   EXPECT_EQ(Check("kv_cache").num_touched, 1);
   EXPECT_FALSE(IsAccepted());
 }
 
 TEST_P(OutputCheckTest, MissingCacheRowIsNotAccepted) {
-  SetUpCase(Scenario::kNonQuant);
-  Bf16("kr_cache")[WrittenOffset(32)] = 0x4000;
+  SetUpCase("non-quant");
+  Bf16("kr_cache")[WrittenOffset("kr_cache", 0, 0)] = 0x4000;
   EXPECT_FALSE(Check("kr_cache").is_accepted);
 }
 
 TEST_P(OutputCheckTest, Int8MayDifferByOneInFewElements) {
-  SetUpCase(Scenario::kPartialKvInt8);
+  SetUpCase("partial-kv-int8");
   auto* kv = reinterpret_cast<int8_t*>(bytes_["kv_cache"]);
-  const int64_t at = WrittenOffset(64);
+  const int64_t at = WrittenOffset("kv_cache", 0, 0);
   const int8_t step = kv[at] > 0 ? -1 : 1;
   kv[at] = static_cast<int8_t>(kv[at] + step);
   EXPECT_TRUE(IsAccepted());
@@ -133,15 +206,42 @@ TEST_P(OutputCheckTest, Int8MayDifferByOneInFewElements) {
   EXPECT_FALSE(IsAccepted());
   kv[at] = static_cast<int8_t>(kv[at] - step);
   for (int64_t t = 0; t < 14; ++t) {
-    int8_t& value = kv[CacheOffset(case_.shape, 64, Slot(t), 33)];
+    int8_t& value = kv[WrittenOffset("kv_cache", t, 33)];
     value = static_cast<int8_t>(value + (value > 0 ? -1 : 1));
   }
   EXPECT_EQ(Check("kv_cache").num_different, 15);  // of 2560, more than 0.5 %
   EXPECT_FALSE(IsAccepted());
 }
 
-INSTANTIATE_TEST_SUITE_P(CacheModes, OutputCheckTest, ::testing::Values(CacheMode::kPaBsnd, CacheMode::kPaNz),
-                         [](const auto& test) { return std::string(CacheModeName(test.param)); });
+TEST_P(OutputCheckTest, EightBitFloatsMayBeNeighbours) {
+  for (const char* scenario : {"full-fp8-kv-fp8", "full-hif8-kv-hif8"}) {
+    SetUpCase(scenario);
+    const EightBitCodes& codes = EightBitCodes::Of(CacheType("kv_cache"));
+    std::byte& value = bytes_["kv_cache"][WrittenOffset("kv_cache", 7, 9)];
+    const int place = codes.Place(value);
+    for (const int distance : {1, 2}) {
+      for (int code = 0; code < 256; ++code) {
+        if (codes.Place(static_cast<std::byte>(code)) == place + (place > 100 ? -distance : distance)) {
+          value = static_cast<std::byte>(code);
+        }
+      }
+      EXPECT_EQ(Check("kv_cache").max_difference, distance);
+      EXPECT_EQ(IsAccepted(), distance == 1);
+    }
+  }
+}
+
+std::string ModeOf(const ::testing::TestParamInfo<mlap_cache_mode>& test) {
+  return std::string(CacheModeName(test.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(CacheModes, OutputCheckTest,
+                         ::testing::Values(MLAP_PA_BSND, MLAP_PA_NZ, MLAP_PA_BLK_BSND, MLAP_PA_BLK_NZ, MLAP_BSND,
+                                           MLAP_TND),
+                         ModeOf);
+INSTANTIATE_TEST_SUITE_P(CacheModes, MergedRowTest, ::testing::Values(MLAP_PA_BSND, MLAP_BSND, MLAP_TND), ModeOf);
+INSTANTIATE_TEST_SUITE_P(CacheModes, PagedCacheTest,
+                         ::testing::Values(MLAP_PA_BSND, MLAP_PA_NZ, MLAP_PA_BLK_BSND, MLAP_PA_BLK_NZ), ModeOf);
 
 }  // namespace
 }  // namespace mlap::tools

@@ -1,0 +1,33 @@
+#include "soc_choice.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "cann_session.h"
+#include "case_scenario.h"
+#include "safetensors_error.h"
+
+namespace mlap::tools {
+
+CLI::Option* AddSocOption(CLI::App* verb, std::string* soc, const char* text) {
+  const auto check = [](const std::string& given) -> std::string {
+    return IsSocName(given) ? "" : fmt::format("expected {}, found '{}'", kSocChoices, OneLine(given));
+  };
+  return verb->add_option("--soc", *soc, text)->check(CLI::Validator(check, ""))->type_name("NAME");
+}
+
+void ChooseSoc(const std::string& option, const std::string& otherwise) {
+  const char* const variable = std::getenv("MLAP_SOC");
+  const bool is_set = variable != nullptr && *variable != '\0';
+  const std::string& chosen = !option.empty() || is_set ? option : otherwise;
+  if (!chosen.empty()) setenv("MLAP_SOC", chosen.c_str(), 1);
+}
+
+mlap_numeric_rules ChosenRules() {
+  return CannSession::SocName().starts_with("Ascend950") ? MLAP_RULES_950 : MLAP_RULES_A2;
+}
+
+mlap_numeric_rules RulesOf(std::string_view soc) { return soc == "ascend950" ? MLAP_RULES_950 : MLAP_RULES_A2; }
+
+}  // namespace mlap::tools
