@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "api/handle_table.h"
+#include "api/handle_registry.h"
 #include "api/page_memory.h"
 #include "base/prolog_args.h"
 #include "base/status.h"
