@@ -197,7 +197,7 @@ aclnnStatus Launch(std::shared_ptr<const PreparedCall> prepared, void* workspace
     tensors->tensor[param] = slots[i].tensor;
     std::string expected, found;
     if (!tensors->present[param] || CheckTensorMemory(param, slots[i].tensor, &expected, &found)) continue;
-    return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(version.phase2, ParamName(param), expected, found,
+    return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(version.phase2, version.NameOf(param), expected, found,
                                                        "set its address with aclSetTensorAddr before the second step"));
   }
   if (stream == nullptr) {

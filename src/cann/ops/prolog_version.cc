@@ -54,7 +54,9 @@ bool Fits(const PrologVersion& version, Devices device, const PrologTensors& ten
 
 }  // namespace
 
-bool PrologVersion::Has(Param param) const { return std::find(order.begin(), order.end(), param) != order.end(); }
+const char* PrologVersion::NameOf(Param param) const {
+  return param == kCacheIndex && !requires_cache_index ? "cacheIndexOptional" : ParamName(param);
+}
 
 bool PrologVersion::Requires(Param param) const {
   if (param == kCacheIndex) return requires_cache_index;

@@ -46,7 +46,8 @@ struct PrologVersion {
   bool checks_row_width;           // whether kvCacheRef's last dimension is the scenario's; otherwise any that suffices
   bool takes_one_ckv_scale;        // per tensor: quantScaleCkv is (1), otherwise (1, Hckv) with one value of use
 
-  bool Has(Param param) const;
+  // The parameter's name in the version's prototype.
+  const char* NameOf(Param param) const;
   bool Requires(Param param) const;
   bool Offers(const Scenario& scenario, Devices device) const;
 };
