@@ -287,7 +287,7 @@ TEST_F(CacheWrite, SeveralCallsWriteWhatOneCallWrites) {
         part.FillInput(kTokenX, 1, first_token * config.hidden);
         part.FillInput(kRopeSin, 1, first_token * config.rope);
         part.FillInput(kRopeCos, 1, first_token * config.rope);
-        if (config.IsFull()) part.FillInput(kScaleX, 1, first_token);
+        if (config.IsFull()) part.FillInput(kScaleX, 1, first_token * part[kScaleX].dims.back());
         part.FillInput(kCacheIndex, 1, first_token);
         std::copy(kv.begin(), kv.end(), part.buffer(kKvCache).data());
         std::copy(kr.begin(), kr.end(), part.buffer(kKrCache).data());
