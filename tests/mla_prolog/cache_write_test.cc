@@ -21,6 +21,9 @@ std::vector<Config> AllTiny() {
       configs.push_back(TinyConfig(scenario, mode).SetBatchSeq(2, 3));
     }
   }
+  // Rows of 8-bit floats.
+  configs.push_back(TinyConfig({Version::kV3, 3, 1}).SetFused(5));
+  configs.push_back(TinyConfig({Version::kV3, 4, 3}).SetFused(5));
   return configs;
 }
 
