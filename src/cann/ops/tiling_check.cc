@@ -224,13 +224,9 @@ std::string TilingCheck::Mismatch(Param param) const {
   if (!IsNzWeight(param) && !IsPlain(tensor.format)) {
     return text("format ND", FormatName(tensor.format), "convert the tensor to ND");
   }
-  std::string expected;
-  for (const ExpectedShape& shape : ExpectedShapes(param, kind_, call_.dims, tensor.dtype)) {
-    if (HasShape(tensor, shape)) return "";
-    expected +=
-        (expected.empty() ? "" : " or ") + DimsText(shape.dims.data(), shape.dims.size()) + " = " + shape.symbols;
-  }
-  return text("shape " + expected, ViewDimsText(tensor), "check it against the other tensors' sizes");
+  if (HasExpectedShape(tensor, param, kind_, call_.dims)) return "";
+  return text("shape " + ExpectedShapeText(tensor, param, kind_, call_.dims), ViewDimsText(tensor),
+              "check it against the other tensors' sizes");
 }
 
 // What the device does not look at and would read or write wrongly.
