@@ -24,19 +24,47 @@ std::vector<VersionScenario> ScenariosOfV3() {
   return rows;
 }
 
-const std::vector<Param>& OrderOfV1() {
-  static const auto& kOrder = *new std::vector<Param>{
-      kTokenX,         kWeightDq,        kWeightUqQr,        kWeightUk,           kWeightDkvKr,   kGammaCq,
-      kGammaCkv,       kRopeSin,         kRopeCos,           kCacheIndex,         kKvCache,       kKrCache,
-      kDequantScaleX,  kDequantScaleWDq, kDequantScaleWUqQr, kDequantScaleWDkvKr, kQuantScaleCkv, kQuantScaleCkr,
-      kSmoothScalesCq, kQueryOut,        kQueryRopeOut};
-  return kOrder;
+std::vector<Param> OrderOfV1() {
+  return {kTokenX,         kWeightDq,        kWeightUqQr,        kWeightUk,           kWeightDkvKr,   kGammaCq,
+          kGammaCkv,       kRopeSin,         kRopeCos,           kCacheIndex,         kKvCache,       kKrCache,
+          kDequantScaleX,  kDequantScaleWDq, kDequantScaleWUqQr, kDequantScaleWDkvKr, kQuantScaleCkv, kQuantScaleCkr,
+          kSmoothScalesCq, kQueryOut,        kQueryRopeOut};
 }
 
 std::vector<Param> OrderOfV2() {
   std::vector<Param> order = OrderOfV1();
   order.push_back(kDequantScaleQNopeOut);
   return order;
+}
+
+// The caches stand before cacheIndex.
+std::vector<Param> OrderOfV3() {
+  return {kTokenX,
+          kWeightDq,
+          kWeightUqQr,
+          kWeightUk,
+          kWeightDkvKr,
+          kGammaCq,
+          kGammaCkv,
+          kRopeSin,
+          kRopeCos,
+          kKvCache,
+          kKrCache,
+          kCacheIndex,
+          kDequantScaleX,
+          kDequantScaleWDq,
+          kDequantScaleWUqQr,
+          kDequantScaleWDkvKr,
+          kQuantScaleCkv,
+          kQuantScaleCkr,
+          kSmoothScalesCq,
+          kActualSeqLen,
+          kKNopeClipAlpha,
+          kQueryOut,
+          kQueryRopeOut,
+          kDequantScaleQNopeOut,
+          kQueryNormOut,
+          kDequantScaleQNormOut};
 }
 
 // Whether every required input and every output has the type the column gives it; optional inputs are no part of a
@@ -73,88 +101,69 @@ bool PrologVersion::Offers(const Scenario& scenario, Devices device) const {
 // The versions are never destroyed, like every static of the library: a call may come while the program ends.
 
 const PrologVersion& VersionV1() {
-  static const PrologVersion& kVersion = *new PrologVersion{"V1",
-                                                            "aclnnMlaPrologGetWorkspaceSize",
-                                                            "aclnnMlaProlog",
-                                                            OrderOfV1(),
-                                                            kA2A3 | kCpu,
-                                                            {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                                                             {kInt8, kPlain, kCpu, kA2A3}},
-                                                            false,
-                                                            true,
-                                                            2,
-                                                            "BNSD",
-                                                            {1536},
-                                                            {128},
-                                                            false,
-                                                            false};
+  static const PrologVersion& kVersion = *new PrologVersion{
+      .name = "V1",
+      .phase1 = "aclnnMlaPrologGetWorkspaceSize",
+      .phase2 = "aclnnMlaProlog",
+      .order = OrderOfV1(),
+      .devices = kA2A3 | kCpu,
+      .scenarios = {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPerChannel, kA2A3 | kCpu, 0},
+                    {kInt8, kPlain, kCpu, kA2A3}},
+      .has_modes = false,
+      .requires_cache_index = true,
+      .num_cache_modes = 2,
+      .default_cache_mode = "BNSD",
+      .q_ranks = {1536},
+      .nopes = {128},
+      .checks_row_width = false,
+      .takes_one_ckv_scale = false,
+  };
   return kVersion;
 }
 
 const PrologVersion& VersionV2() {
-  static const PrologVersion& kVersion = *new PrologVersion{"V2",
-                                                            "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
-                                                            "aclnnMlaPrologV2WeightNz",
-                                                            OrderOfV2(),
-                                                            kA2A3 | kCpu,
-                                                            {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPlain, kA2A3 | kCpu, 0},
-                                                             {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                                                             {kInt8, kPlain, kA2A3 | kCpu, 0},
-                                                             {kInt8, kPerTensor, kA2A3 | kCpu, 0}},
-                                                            false,
-                                                            true,
-                                                            2,
-                                                            "BNSD",
-                                                            {1536},
-                                                            {128},
-                                                            false,
-                                                            false};
+  static const PrologVersion& kVersion = *new PrologVersion{
+      .name = "V2",
+      .phase1 = "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
+      .phase2 = "aclnnMlaPrologV2WeightNz",
+      .order = OrderOfV2(),
+      .devices = kA2A3 | kCpu,
+      .scenarios = {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPerChannel, kA2A3 | kCpu, 0},
+                    {kInt8, kPlain, kA2A3 | kCpu, 0},
+                    {kInt8, kPerTensor, kA2A3 | kCpu, 0}},
+      .has_modes = false,
+      .requires_cache_index = true,
+      .num_cache_modes = 2,
+      .default_cache_mode = "BNSD",
+      .q_ranks = {1536},
+      .nopes = {128},
+      .checks_row_width = false,
+      .takes_one_ckv_scale = false,
+  };
   return kVersion;
 }
 
 const PrologVersion& VersionV3() {
-  static const PrologVersion& kVersion = *new PrologVersion{"V3",
-                                                            "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
-                                                            "aclnnMlaPrologV3WeightNz",
-                                                            {kTokenX,
-                                                             kWeightDq,
-                                                             kWeightUqQr,
-                                                             kWeightUk,
-                                                             kWeightDkvKr,
-                                                             kGammaCq,
-                                                             kGammaCkv,
-                                                             kRopeSin,
-                                                             kRopeCos,
-                                                             kKvCache,
-                                                             kKrCache,
-                                                             kCacheIndex,
-                                                             kDequantScaleX,
-                                                             kDequantScaleWDq,
-                                                             kDequantScaleWUqQr,
-                                                             kDequantScaleWDkvKr,
-                                                             kQuantScaleCkv,
-                                                             kQuantScaleCkr,
-                                                             kSmoothScalesCq,
-                                                             kActualSeqLen,
-                                                             kKNopeClipAlpha,
-                                                             kQueryOut,
-                                                             kQueryRopeOut,
-                                                             kDequantScaleQNopeOut,
-                                                             kQueryNormOut,
-                                                             kDequantScaleQNormOut},
-                                                            kAll,
-                                                            ScenariosOfV3(),
-                                                            true,
-                                                            false,
-                                                            kCacheModes.size(),
-                                                            "PA_BSND",
-                                                            {1536, 2048},
-                                                            {128, 192},
-                                                            true,
-                                                            true};
+  static const PrologVersion& kVersion = *new PrologVersion{
+      .name = "V3",
+      .phase1 = "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
+      .phase2 = "aclnnMlaPrologV3WeightNz",
+      .order = OrderOfV3(),
+      .devices = kAll,
+      .scenarios = ScenariosOfV3(),
+      .has_modes = true,
+      .requires_cache_index = false,
+      .num_cache_modes = kCacheModes.size(),
+      .default_cache_mode = "PA_BSND",
+      .q_ranks = {1536, 2048},
+      .nopes = {128, 192},
+      .checks_row_width = true,
+      .takes_one_ckv_scale = true,
+  };
   return kVersion;
 }
 
