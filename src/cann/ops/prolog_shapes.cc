@@ -230,7 +230,7 @@ std::string ExpectedShapeText(const TensorDescriptor& tensor, Param param, const
   symbols = "(" + symbols + ")";
   // A length that may be any has no number.
   if (shape.rank == 1 && shape.dims[0] == kAnyLength) return symbols;
-  const std::string text = DimsText(shape.dims.data(), shape.rank) + " = " + symbols;
+  std::string text = DimsText(shape.dims.data(), shape.rank) + " = " + symbols;
   if (!IsNzWeight(param)) return text;
   const Shape fractals = FractalsOf(shape, tensor.dtype);
   return text + " or " + DimsText(fractals.dims.data(), fractals.rank) +

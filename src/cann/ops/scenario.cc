@@ -21,8 +21,7 @@ constexpr auto kGroup = KvQuant::kPerGroup;
 struct WeightQuantRow {
   const char* name;
   aclDataType token_x;
-  aclDataType
-      weight_uq_qr;  // and whatever is quantised on the way: cQ, and key and query where kvCacheQuantMode says so
+  aclDataType weight_uq_qr;  // and cQ's; the key's and the query's where kvCacheQuantMode quantises them
   aclDataType scale;
   Presence smooth;
   Presence clip_alpha;  // with a per-group cache
