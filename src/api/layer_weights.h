@@ -25,6 +25,9 @@ Status MakeLayerWeights(const mlap_weights_args& args, LayerWeights* weights);
 using WeightsTable = HandleTable<mlap_weights, LayerWeights>;
 WeightsTable& ProcessWeights();
 
+// MLAP_INVALID_ARGUMENT with a text about a handle that is none of them.
+mlap_status FailUnknownWeights(const char* function, const void* handle);
+
 }  // namespace mlap
 
 #endif  // MLAP_API_LAYER_WEIGHTS_H_
