@@ -28,6 +28,10 @@ ElementFacts FactsOf(mlap_dtype dtype) {
       return {"U8 (HiFloat8)", Dtype::kU8};
     case MLAP_FLOAT8_E8M0:
       return {"U8 (E8M0)", Dtype::kU8};
+    case MLAP_FLOAT64:
+      return {"F64", Dtype::kF64};
+    case MLAP_FLOAT16:
+      return {"F16", Dtype::kF16};
     default:
       return {"F32", Dtype::kF32};
   }

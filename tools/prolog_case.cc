@@ -8,16 +8,19 @@
 #include "tool_error.h"
 
 namespace mlap::tools {
-CaseTensor NewTensor(mlap_dtype dtype, std::vector<int64_t> shape, std::byte** bytes) {
-  const Dtype file_dtype = FileDtype(dtype);
-  size_t size = DtypeBytes(file_dtype);
+CaseTensor NewTensor(Dtype dtype, std::vector<int64_t> shape, std::byte** bytes) {
+  size_t size = DtypeBytes(dtype);
   for (const int64_t dim : shape) size *= static_cast<size_t>(dim);
   auto storage = std::make_shared<std::vector<std::byte>>(size);
   *bytes = storage->data();
   CaseTensor tensor;
-  tensor.view = {file_dtype, std::move(shape), storage->data(), size};
+  tensor.view = {dtype, std::move(shape), storage->data(), size};
   tensor.owner = std::move(storage);
   return tensor;
+}
+
+CaseTensor NewTensor(mlap_dtype dtype, std::vector<int64_t> shape, std::byte** bytes) {
+  return NewTensor(FileDtype(dtype), std::move(shape), bytes);
 }
 
 CaseTensor CopyTensor(const CaseTensor& tensor, std::byte** bytes) {

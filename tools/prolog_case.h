@@ -22,6 +22,7 @@ struct CaseTensor {
 };
 
 // Zeros of the given type and shape; `*bytes` is where to write them.
+CaseTensor NewTensor(Dtype dtype, std::vector<int64_t> shape, std::byte** bytes);
 CaseTensor NewTensor(mlap_dtype dtype, std::vector<int64_t> shape, std::byte** bytes);
 
 // A copy of its own.

@@ -9,11 +9,11 @@
 #include "cann_case.h"
 #include "commands.h"
 #include "memory_budget.h"
+#include "native_case.h"
 #include "option_parsing.h"
 #include "output_check.h"
 #include "output_path.h"
 #include "prolog_case.h"
-#include "reference_case.h"
 #include "run_summary.h"
 #include "soc_choice.h"
 
@@ -31,7 +31,8 @@ compared with.
 The case runs through the first of aclnnMlaProlog, aclnnMlaPrologV2WeightNz and aclnnMlaPrologV3WeightNz that has its
 scenario, cache mode and outputs. The operator accepts what the device accepts: the one that --soc names, else MLAP_SOC,
 else the case's own; none lifts the limits. The int8 scenarios follow the device's roundings, 8-bit floats those of
-ascend950.
+ascend950. --native takes the native interface instead, which has no limits and follows the roundings of --soc, else of
+the case's device.
 
 Accepted errors, as relative Frobenius norm and max, the largest difference over the root mean square (rms) of its row:
   query, query_rope, query_norm    2e-3, 2^-5
@@ -43,6 +44,7 @@ Accepted errors, as relative Frobenius norm and max, the largest difference over
 Examples:
   mlaprolog run v3.safetensors --check
   mlaprolog run tests/golden/cases/nq_tiny.safetensors --check --soc none
+  mlaprolog run tests/golden/cases/full_pt_950_tnd.safetensors --check --native
   mlaprolog run v3.safetensors --repeat 20 --version 3)";
 
 struct RunOptions {
@@ -51,6 +53,7 @@ struct RunOptions {
   std::string soc;
   bool check = false;
   int version = 0;
+  bool is_native = false;
   int32_t device_id = 0;
   int num_runs = 1;
 };
@@ -64,10 +67,31 @@ double RunBytes(const CaseShape& shape, bool check) {
   return bytes;
 }
 
+struct RunResults {
+  CaseOutputs outputs;
+  mlap_numeric_rules rules;  // that the int8 scenarios followed
+};
+
+RunResults RunThroughCann(const RunOptions& options, const PrologCase& prolog_case) {
+  ChooseSoc(options.soc, prolog_case.soc);
+  CannSession session(options.device_id);
+  CannCase device_case(&session, prolog_case, options.version);
+  const RunSummary summary = RunRepeatedly(&device_case, options.num_runs, std::numeric_limits<double>::infinity());
+  fmt::print("{}", FormatSummary(summary));
+  return {device_case.Outputs(), ChosenRules()};
+}
+
+RunResults RunThroughNative(const RunOptions& options, const PrologCase& prolog_case) {
+  const mlap_numeric_rules rules = RulesOf(options.soc.empty() ? prolog_case.soc : options.soc);
+  const bool is_950 = rules == MLAP_RULES_950 || prolog_case.shape.scenario->HasFloat8();
+  fmt::print("  ran      mlap_run, roundings of {}\n", is_950 ? "ascend950" : "ascend910b");
+  return {NativeCase(prolog_case, rules).RunOperator(), rules};
+}
+
 // Whether the results differ from the expected ones because the devices' roundings do.
-bool FollowsOtherRules(const PrologCase& prolog_case) {
+bool FollowOtherRules(const PrologCase& prolog_case, mlap_numeric_rules rules) {
   const Scenario& scenario = *prolog_case.shape.scenario;
-  return scenario.QuantizesCq() && !scenario.HasFloat8() && RulesOf(prolog_case.soc) != ChosenRules();
+  return scenario.QuantizesCq() && !scenario.HasFloat8() && RulesOf(prolog_case.soc) != rules;
 }
 
 bool PrintChecks(const PrologCase& prolog_case, const CaseOutputs& outputs, const CaseOutputs& reference,
@@ -83,19 +107,15 @@ int Run(const RunOptions& options) {
     RequireWritable("--output", options.output_path);
   }
   const PrologCase prolog_case = LoadCase(options.case_path);
-  ChooseSoc(options.soc, prolog_case.soc);
   RequireMemory(RunBytes(prolog_case.shape, options.check), prolog_case.name);
   fmt::print("{}\n  case     {}\n", prolog_case.name, DescribeShape(prolog_case.shape));
-  CannSession session(options.device_id);
-  CannCase device_case(&session, prolog_case, options.version);
-  const RunSummary summary = RunRepeatedly(&device_case, options.num_runs, std::numeric_limits<double>::infinity());
-  const CaseOutputs outputs = device_case.Outputs();
-  fmt::print("{}", FormatSummary(summary));
+  const auto [outputs, rules] =
+      options.is_native ? RunThroughNative(options, prolog_case) : RunThroughCann(options, prolog_case);
   if (!options.output_path.empty()) SaveTensors(options.output_path, outputs, prolog_case.metadata);
 
   bool is_accepted = true;
   bool is_compared = options.check;
-  if (!prolog_case.expected.empty() && FollowsOtherRules(prolog_case)) {
+  if (!prolog_case.expected.empty() && FollowOtherRules(prolog_case, rules)) {
     fmt::print("not compared with the file's expected tensors: they have the roundings of {}, this run has not\n",
                prolog_case.soc);
   } else if (!prolog_case.expected.empty()) {
@@ -103,8 +123,8 @@ int Run(const RunOptions& options) {
     is_compared = true;
   }
   if (options.check) {
-    is_accepted = PrintChecks(prolog_case, outputs, RunReferenceOnCase(prolog_case, ChosenRules()), "the reference") &&
-                  is_accepted;
+    is_accepted =
+        PrintChecks(prolog_case, outputs, RunReferenceOnCase(prolog_case, rules), "the reference") && is_accepted;
   }
   if (is_compared) {
     fmt::print("{}\n", is_accepted ? "within the accepted error" : "BEYOND THE ACCEPTED ERROR");
@@ -122,16 +142,20 @@ void AddRunCommand(CLI::App* app, CommandAction* action) {
   verb->add_option("-o,--output", options->output_path, "Write all outputs and both caches to this file")
       ->type_name("FILE");
   AddFlag(verb, "--check", &options->check, "Compare the results with the reference; exit 1 beyond the accepted error");
-  AddWholeNumber(
+  CLI::Option* version = AddWholeNumber(
       verb, "--version", &options->version, 1, 3,
       "Of the operator: 1 aclnnMlaProlog, 2 ...V2WeightNz, 3 ...V3WeightNz; else the first that has the case");
+  CLI::Option* native = AddFlag(verb, "--native", &options->is_native,
+                                "Through mlap_run: without limits, with the case's roundings, once");
   AddSocOption(verb, &options->soc,
                "The device whose limits and roundings apply, instead of MLAP_SOC and the case's own");
   AddWholeNumber(verb, "--device-id", &options->device_id, 0, 0, "The device; there is one, number 0")
       ->capture_default_str();
-  AddWholeNumber(verb, "--repeat", &options->num_runs, 1, 1000000,
-                 "Run so many times, report the median; the first run also touches memory and starts threads")
-      ->capture_default_str();
+  CLI::Option* repeat =
+      AddWholeNumber(verb, "--repeat", &options->num_runs, 1, 1000000,
+                     "Run so many times, report the median; the first run also touches memory and starts threads");
+  repeat->capture_default_str();
+  native->excludes(version)->excludes(repeat);
   verb->callback([options, action] { *action = [options] { return Run(*options); }; });
 }
 

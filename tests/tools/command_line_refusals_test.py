@@ -99,7 +99,9 @@ class Refusals(CommandLineTest):
                      ("new-case", out, "--clip-alpha", "0.5"), ("new-case", out, "--kc-scale", "nan"),
                      ("new-case", out, "--scenario", "full-fp8", "--soc", "ascend910b"),
                      ("new-case", out, "--cache-mode", "PA_BLK_BSND", "--batch", "4", "--blocks", "3"),
-                     ("run", self.path("good"), "--version", "4"), ("run", self.path("good"), "--soc", "a2"),
+                     ("run", self.path("good"), "--version", "4"),
+                     ("run", self.path("good"), "--native", "--version", "1"),
+                     ("run", self.path("good"), "--native", "--repeat", "2"), ("run", self.path("good"), "--soc", "a2"),
                      ("new-case", out, "--rope", "7"), ("new-case", out, "--rope", "8", "--cache-mode", "PA_NZ"),
                      ("new-case", out, "--tokens", "4", "--batch", "2"), ("new-case", out, "--blocks", "some"),
                      ("new-case", out, "--blocks", "1", "--tokens", "200"), ("new-case", out, "--seed", "-1"),
@@ -122,10 +124,10 @@ class Refusals(CommandLineTest):
     def test_the_wrong_word_is_named(self):
         out = self.path("out")
         whole = "expected a whole number from 1 to 1048576, found "
-        for text, args in (("expected a verb: demo, run, new-case or info", ()),
-                           ("frob: expected demo, run, new-case or info", ("frob",)),
-                           ("frob: expected demo, run, new-case or info", ("frob", "--heads", "3")),
-                           ("frob: expected demo, run, new-case or info", ("frob", "run")),
+        for text, args in (("expected a verb: demo, run, new-case, golden, compare, convert-cache, check-limits or info", ()),
+                           ("frob: expected demo, run, new-case, golden, compare, convert-cache, check-limits or info", ("frob",)),
+                           ("frob: expected demo, run, new-case, golden, compare, convert-cache, check-limits or info", ("frob", "--heads", "3")),
+                           ("frob: expected demo, run, new-case, golden, compare, convert-cache, check-limits or info", ("frob", "run")),
                            ("--frob: no such option", ("--frob",)),
                            ("--wrong: no such option", ("run", "--wrong")),
                            ("--chek: no such option", ("run", out, "--chek")),

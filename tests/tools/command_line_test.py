@@ -324,6 +324,14 @@ class Golden(CommandLineTest):
                     self.assertIn("the file's expected tensors", text)
                 self.assertIn("compared with the reference", text)
 
+    def test_every_case_through_the_native_interface(self):
+        """With the roundings of the case's device, whatever MLAP_SOC says."""
+        for path in sorted(GOLDEN.glob("*.safetensors")):
+            with self.subTest(path.name):
+                text = self.call("run", path, "--check", "--native").stdout
+                self.assertIn("the file's expected tensors", text)
+                self.assertNotIn("not compared", text)
+
     def test_every_version_that_has_the_case(self):
         """The slot modes without V3's arguments go through V1 or V2, and V3 gives the same bytes."""
         num_compared = 0

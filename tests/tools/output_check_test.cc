@@ -12,7 +12,7 @@
 #include "case_options.h"
 #include "case_slots.h"
 #include "eight_bit_codes.h"
-#include "reference_case.h"
+#include "native_case.h"
 
 namespace mlap::tools {
 namespace {

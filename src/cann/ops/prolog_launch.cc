@@ -131,7 +131,7 @@ mlap_cann_report ToReport(const PreparedCall& prepared, const StageTimes& times)
   mlap_cann_report report = {};
   report.struct_size = sizeof(report);
   report.op = prepared.kind.version->phase2;
-  report.scenario = prepared.kind.scenario->name;
+  report.scenario = prepared.kind.scenario->name.c_str();
   report.isa = prepared.kernels->isa;
   const KernelTable& kernels = prepared.kernels->table;
   switch (prepared.mode.CqType()) {
@@ -197,7 +197,7 @@ aclnnStatus Launch(std::shared_ptr<const PreparedCall> prepared, void* workspace
     tensors->tensor[param] = slots[i].tensor;
     std::string expected, found;
     if (!tensors->present[param] || CheckTensorMemory(param, slots[i].tensor, &expected, &found)) continue;
-    return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(version.phase2, ParamName(param), expected, found,
+    return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(version.phase2, version.NameOf(param), expected, found,
                                                        "set its address with aclSetTensorAddr before the second step"));
   }
   if (stream == nullptr) {
