@@ -14,7 +14,7 @@ namespace mlap {
 
 // Memory that a caller lends to each call of a product, aligned to 64 bytes: the most that any kernel needs. It is not
 // on the stack, as a program may give its threads small ones.
-inline constexpr int64_t kGemmScratchBytes = 448 * 1024;
+inline constexpr int64_t kGemmScratchBytes = 576 * 1024;
 
 // C = bf(A W): bf16 products accumulate in binary32, one rounding to bf16 at the end.
 struct GemmBf16Args {
