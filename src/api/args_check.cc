@@ -305,7 +305,7 @@ Status ToPrologArgs(const mlap_prolog_args& args, PrologArgs* out) {
   result.gamma_ckv = static_cast<const Bf16*>(args.rmsnorm_gamma_ckv.data);
   result.rope_sin = static_cast<const Bf16*>(args.rope_sin.data);
   result.rope_cos = static_cast<const Bf16*>(args.rope_cos.data);
-  result.cache_index = static_cast<const int64_t*>(args.cache_index.data);
+  result.slots.cache_index = static_cast<const int64_t*>(args.cache_index.data);
   result.query = static_cast<Bf16*>(args.query.data);
   result.query_rope = static_cast<Bf16*>(args.query_rope.data);
   *out = result;

@@ -9,7 +9,7 @@
 #include "api/last_error.h"
 #include "base/float_environment.h"
 #include "core/prolog_plan.h"
-#include "core/prolog_run.h"
+#include "core/slot_check.h"
 #include "mlaprolog/mlaprolog.h"
 #include "reference/reference.h"
 
@@ -29,7 +29,7 @@ mlap_status RunChecked(const mlap_prolog_args& args) {
     PrologPlan unused;  // planning checks that the sizes multiply without overflow
     status = PlanProlog(prolog.shape, prolog.mode, 1, &unused);
   }
-  if (status.ok()) status = CheckCacheIndex(prolog);
+  if (status.ok()) status = CheckSlots(prolog);
   if (!status.ok()) return FailWith(ToApiStatus(status), "mlap_reference_run: " + status.text());
 
   Intermediates seen;
@@ -41,7 +41,7 @@ mlap_status RunChecked(const mlap_prolog_args& args) {
   RunReference(prolog, options);
   if (args.intermediates != nullptr) {
     CopyOut(seen.c_q, args.intermediates->c_q);
-    CopyOut(seen.c_q_int8, args.intermediates->c_q_int8);
+    CopyOut(seen.c_q_quantized, args.intermediates->c_q_int8);
     CopyOut(seen.c_q_scale, args.intermediates->c_q_scale);
     CopyOut(seen.q_c, args.intermediates->q_c);
     CopyOut(seen.q_r, args.intermediates->q_r);

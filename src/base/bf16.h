@@ -29,6 +29,16 @@ static inline Bf16 RoundToBf16(float value) {
   return Bf16{static_cast<uint16_t>(bits >> 16)};
 }
 
+// Rounds to nearest, ties away from zero; otherwise like RoundToBf16.
+static inline Bf16 RoundToBf16TiesAway(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {
+    return Bf16{static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  }
+  return Bf16{static_cast<uint16_t>((bits + 0x8000u) >> 16)};
+}
+
 }  // namespace mlap
 
 #endif  // MLAP_BASE_BF16_H_

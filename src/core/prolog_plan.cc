@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "core/key_row.h"
+#include "core/product.h"
 #include "kernels/gemm/gemm.h"
 
 namespace mlap {
@@ -69,7 +71,7 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
     int64_t least;
   };
   constexpr int64_t kLargest = int64_t{1} << 40;
-  for (const Named& size : {Named{"T", shape.tokens, 0}, Named{"He", shape.hidden, 1}, Named{"Hcq", shape.q_rank, 1},
+  for (const Named& size : {Named{"T", shape.tokens, 0}, Named{"He", shape.hidden, 1}, Named{"Hcq", shape.q_rank, 0},
                             Named{"N", shape.heads, 1}, Named{"D", shape.nope, 1}, Named{"Dr", shape.rope, 2},
                             Named{"Hckv", shape.kv_rank, 1}}) {
     if (size.value < size.least || size.value > kLargest) {
@@ -81,6 +83,11 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   if (shape.rope % 2 != 0) {
     return Status(StatusCode::kInvalidArgument,
                   "Dr: RoPE rotates pairs, expected an even size, found " + std::to_string(shape.rope));
+  }
+  if (shape.q_rank == 0 && mode.QuantizesCq() && !mode.QuantizesX()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "Hcq: the int8 weightUqQr of a bf16 tokenX multiplies a quantised cQ, so the query needs a low rank; "
+                  "expected a size of at least 1, found 0. Pass bf16 weights, or quantise tokenX and all weights");
   }
   if (!SizesFit(shape)) {
     return Status(StatusCode::kInvalidArgument, "the sizes of the call multiply to more bytes than 2^63");
@@ -101,19 +108,19 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
 
   WorkspaceLayout& layout = result.layout;
   Layout shared;
-  const int64_t down_bytes = mode.QuantizesX() ? sizeof(int32_t) : sizeof(Bf16);
+  const int64_t down_bytes = ProductBytes(mode.TokenType());
   layout.c_q_product = shared.Take(result.token_block, shape.q_rank, down_bytes);
   layout.ckv_kr_product = shared.Take(result.token_block, shape.KvColumns(), down_bytes);
-  layout.c_q = shared.Take(result.token_block, shape.q_rank, mode.QuantizesCq() ? sizeof(int8_t) : sizeof(Bf16));
+  layout.c_q = shared.Take(result.token_block, shape.q_rank, ElementBytes(mode.CqType()));
   layout.c_q_scale = shared.Take(result.token_block, 1, sizeof(float));
+  layout.c_q_mx_scale = shared.Take(mode.HasMxScales() ? result.token_block : 0, MxGroups(shape.q_rank), 1);
 
   Layout scratch;
   layout.row = scratch.Take(1, std::max({shape.q_rank, shape.KvColumns(), shape.HeadColumns()}), sizeof(float));
-  layout.head_product =
-      scratch.Take(result.head_tokens, shape.HeadColumns(), mode.QuantizesCq() ? sizeof(int32_t) : sizeof(Bf16));
+  layout.head_product = scratch.Take(result.head_tokens, shape.HeadColumns(), ProductBytes(mode.CqType()));
   layout.head_q_c = scratch.Take(result.head_tokens, shape.nope, sizeof(Bf16));
   layout.head_query = scratch.Take(mode.QuantizesQuery() ? result.head_tokens : 0, shape.kv_rank, sizeof(Bf16));
-  layout.cache_row = scratch.Take(1, std::max(shape.kv_rank, shape.rope), sizeof(Bf16));
+  layout.key_row = scratch.Take(1, KeyRowScratchBytes(shape), 1);
   layout.gemm = scratch.Take(kGemmScratchBytes, 1, 1);
   layout.scratch_bytes = scratch.size();
   if (result.splits_heads) {

@@ -20,18 +20,19 @@ inline char* AlignedWorkspace(void* workspace) {
 
 // Byte offsets into the workspace, each aligned to kWorkspaceAlignment from an aligned start.
 struct WorkspaceLayout {
-  int64_t c_q_product = 0;     // bf16 or s32 [token_block, Hcq]         x W_DQ
-  int64_t ckv_kr_product = 0;  // bf16 or s32 [token_block, Hckv + Dr]   x W_DKV|KR
-  int64_t c_q = 0;             // bf16 or s8 [token_block, Hcq]          after RMSNorm
-  int64_t c_q_scale = 0;       // f32 [token_block]                      when cQ is quantised
+  int64_t c_q_product = 0;     // bf16 or 4-byte sums [token_block, Hcq]         x W_DQ
+  int64_t ckv_kr_product = 0;  // bf16 or 4-byte sums [token_block, Hckv + Dr]   x W_DKV|KR
+  int64_t c_q = 0;             // bf16 or 8-bit [token_block, Hcq]               after RMSNorm
+  int64_t c_q_scale = 0;       // f32 [token_block]                              when cQ is quantised
+  int64_t c_q_mx_scale = 0;    // E8M0 [token_block, MxGroups(Hcq)]             in its place
   int64_t scratch = 0;         // per worker, scratch_bytes each
   int64_t scratch_bytes = 0;
   // Within a worker's scratch:
   int64_t row = 0;           // f32: one row of the widest step
-  int64_t head_product = 0;  // bf16 or s32 [head_tokens, D + Dr]
+  int64_t head_product = 0;  // bf16 or 4-byte sums [head_tokens, D + Dr]
   int64_t head_q_c = 0;      // bf16 [head_tokens, D]
   int64_t head_query = 0;    // bf16 [head_tokens, Hckv]               when the query is quantised
-  int64_t cache_row = 0;     // one row of a cache
+  int64_t key_row = 0;       // KeyRowScratchBytes
   int64_t gemm = 0;          // kGemmScratchBytes for the matrix products
   // When heads are split, for the whole block:
   int64_t split_q_c = 0;    // bf16 [token_block, N, D]
@@ -51,7 +52,8 @@ struct PrologPlan {
   uint64_t workspace_bytes = 0;  // what RunProlog needs, from any alignment
 };
 
-// Fails when a size is not positive, Dr is odd, or a tensor's size overflows. shape.tokens may be 0.
+// Fails when a size is not positive, Dr is odd, a tensor's size overflows, or cQ alone is quantised and there is none.
+// shape.tokens and shape.q_rank may be 0.
 Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_workers, PrologPlan* plan);
 
 }  // namespace mlap

@@ -5,24 +5,53 @@
 #include <string>
 
 #include "base/float_environment.h"
-#include "core/cache_writer.h"
+#include "core/key_row.h"
+#include "core/product.h"
+#include "core/row_quantizer.h"
+#include "core/slot_check.h"
 
 namespace mlap {
 namespace {
 
-// The stages of one block of tokens [token_begin, token_begin + num_tokens). Row t of every workspace buffer belongs to
-// token token_begin + t.
+// The stages of one block of tokens [token_begin, token_begin + num_tokens). Row t of every workspace buffer, and token
+// t wherever nothing else is said, belongs to token token_begin + t of the call.
 class BlockRun {
  public:
   BlockRun(const PrologArgs& args, const PrologPlan& plan, const KernelTable& kernels, char* workspace,
            int64_t token_begin, int64_t num_tokens)
       : args_(args),
         shape_(args.shape),
+        mode_(args.mode),
         plan_(plan),
         kernels_(kernels),
         workspace_(workspace),
         token_begin_(token_begin),
-        num_tokens_(num_tokens) {}
+        num_tokens_(num_tokens),
+        x_(TokensOfX()),
+        weight_dq_{args.weight_dq, args.dequant_scale_w_dq, args.mx_scale_w_dq},
+        weight_dkv_kr_{args.weight_dkv_kr, args.dequant_scale_w_dkv_kr, args.mx_scale_w_dkv_kr},
+        weight_uq_qr_{args.weight_uq_qr, args.dequant_scale_w_uq_qr, args.mx_scale_w_uq_qr} {
+    // Where the caller wants cQ, it is computed in place.
+    c_q_out_ = Buffer<char>(plan.layout.c_q);
+    c_q_scale_out_ = Buffer<float>(plan.layout.c_q_scale);
+    c_q_mx_scale_out_ = Buffer<uint8_t>(plan.layout.c_q_mx_scale);
+    if (args.query_norm != nullptr) {
+      const int64_t row_bytes = shape_.q_rank * ElementBytes(mode_.CqType());
+      c_q_out_ = static_cast<char*>(args.query_norm) + token_begin * row_bytes;
+      if (args.dequant_scale_q_norm != nullptr) c_q_scale_out_ = args.dequant_scale_q_norm + token_begin;
+      if (args.mx_scale_q_norm != nullptr) {
+        c_q_mx_scale_out_ = args.mx_scale_q_norm + token_begin * MxGroups(shape_.q_rank);
+      }
+    }
+    c_q_ = x_;
+    if (shape_.q_rank == 0) return;
+    c_q_ = {c_q_out_, mode_.CqType(), shape_.q_rank};
+    if (mode_.HasMxScales()) {
+      c_q_.mx_scale = c_q_mx_scale_out_;
+    } else {
+      c_q_.scale = c_q_scale_out_;
+    }
+  }
 
   // x [W_DQ | W_DKV|KR]: one task per group of columns, over all tokens of the block.
   void RunDown(Executor* executor) const {
@@ -30,30 +59,25 @@ class BlockRun {
     const int64_t kv_groups = CeilDiv(shape_.KvColumns(), plan_.column_group);
     executor->ParallelFor(dq_groups + kv_groups, [&](int64_t task, int worker) {
       if (task < dq_groups) {
-        RunDownGroup(args_.weight_dq, task, plan_.layout.c_q_product, worker);
+        RunDownGroup(weight_dq_, task, plan_.layout.c_q_product, worker);
       } else {
-        RunDownGroup(args_.weight_dkv_kr, task - dq_groups, plan_.layout.ckv_kr_product, worker);
+        RunDownGroup(weight_dkv_kr_, task - dq_groups, plan_.layout.ckv_kr_product, worker);
       }
     });
   }
 
-  // cQ = RmsNorm(x W_DQ), as bf16 or quantised per token.
+  // cQ = RmsNorm(x W_DQ), as bf16 or quantised.
   void RunNorm(Executor* executor) const {
+    if (shape_.q_rank == 0) return;
     executor->ParallelFor(CeilDiv(num_tokens_, plan_.norm_tokens), [&](int64_t task, int worker) {
       const int64_t end = std::min((task + 1) * plan_.norm_tokens, num_tokens_);
-      for (int64_t t = task * plan_.norm_tokens; t < end; ++t) RunTokenNorm(t, worker);
+      for (int64_t t = task * plan_.norm_tokens; t < end; ++t) {
+        float* row = Scratch<float>(worker, plan_.layout.row);
+        FinishDown(weight_dq_, plan_.layout.c_q_product, t, row);
+        Normalize(row, args_.gamma_cq, shape_.q_rank, mode_.epsilon_cq, mode_.cq_factor);
+        StoreCq(row, t);
+      }
     });
-  }
-
-  void RunTokenNorm(int64_t t, int worker) const {
-    float* row = Scratch<float>(worker, plan_.layout.row);
-    FinishDown(plan_.layout.c_q_product, shape_.q_rank, t, args_.dequant_scale_w_dq, row);
-    kernels_.rms_norm.run(row, args_.gamma_cq, shape_.q_rank, args_.mode.epsilon_cq, row);
-    if (args_.mode.QuantizesCq()) {
-      kernels_.quantize_per_token.run(row, args_.smooth_scales_cq, shape_.q_rank, Cq<int8_t>(t), CqScale(t));
-    } else {
-      kernels_.narrow_to_bf16.run(row, shape_.q_rank, Cq<Bf16>(t));
-    }
   }
 
   // The key as one task beside the heads, so that the rows are written in token order and the last of equal slots wins.
@@ -72,86 +96,29 @@ class BlockRun {
 
  private:
   template <class T>
-  T* Buffer(int64_t offset, int64_t element) const {
+  T* Buffer(int64_t offset, int64_t element = 0) const {
     return reinterpret_cast<T*>(workspace_ + offset) + element;
   }
   template <class T>
   T* Scratch(int worker, int64_t offset) const {
     return reinterpret_cast<T*>(workspace_ + plan_.layout.scratch + worker * plan_.layout.scratch_bytes + offset);
   }
-  template <class T>
-  T* Cq(int64_t t) const {
-    return Buffer<T>(plan_.layout.c_q, t * shape_.q_rank);
+  // The token's angles; none are given if nothing is rotated.
+  const Bf16* Angles(const Bf16* table, int64_t t) const {
+    return table == nullptr ? nullptr : table + (token_begin_ + t) * shape_.rope;
   }
-  float* CqScale(int64_t t) const { return Buffer<float>(plan_.layout.c_q_scale, t); }
-  const Bf16* Cos(int64_t t) const { return args_.rope_cos + (token_begin_ + t) * shape_.rope; }
-  const Bf16* Sin(int64_t t) const { return args_.rope_sin + (token_begin_ + t) * shape_.rope; }
-  // The same with every head split into groups of columns: first qC and query_rope, and the key; then the query.
-  void RunSplitHeadsAndKey(Executor* executor) const {
-    const int64_t nope_groups = CeilDiv(shape_.nope, plan_.head_columns);
-    const int64_t head_tasks = nope_groups + 1;
-    executor->ParallelFor(1 + shape_.heads * head_tasks, [&](int64_t task, int worker) {
-      if (task == 0) return RunKey(worker);
-      const int64_t head = (task - 1) / head_tasks;
-      const int64_t group = (task - 1) % head_tasks;
-      const int64_t begin = group == nope_groups ? shape_.nope : group * plan_.head_columns;
-      const int64_t end =
-          group == nope_groups ? shape_.HeadColumns() : std::min(begin + plan_.head_columns, shape_.nope);
-      for (int64_t t = 0; t < num_tokens_; t += plan_.head_tokens) {
-        RunHeadColumns(head, begin, end, t, std::min(t + plan_.head_tokens, num_tokens_), worker);
-      }
-    });
-    const int64_t kv_groups = CeilDiv(shape_.kv_rank, plan_.head_columns);
-    Bf16* query = args_.mode.QuantizesQuery() ? Buffer<Bf16>(plan_.layout.split_query, 0)
-                                              : static_cast<Bf16*>(args_.query) + TokenHead(0, 0) * shape_.kv_rank;
-    executor->ParallelFor(shape_.heads * kv_groups, [&](int64_t task, int worker) {
-      const int64_t head = task / kv_groups;
-      const int64_t begin = task % kv_groups * plan_.head_columns;
-      kernels_.gemm_bf16.run({Buffer<Bf16>(plan_.layout.split_q_c, head * shape_.nope), shape_.heads * shape_.nope,
-                              num_tokens_, UkOf(head), begin, std::min(begin + plan_.head_columns, shape_.kv_rank),
-                              query + head * shape_.kv_rank + begin, shape_.heads * shape_.kv_rank,
-                              Scratch<void>(worker, plan_.layout.gemm)});
-    });
-    if (!args_.mode.QuantizesQuery()) return;
-    executor->ParallelFor(num_tokens_ * shape_.heads, [&](int64_t task, int worker) {
-      QuantizeQuery(query + task * shape_.kv_rank, task / shape_.heads, task % shape_.heads,
-                    Scratch<float>(worker, plan_.layout.row));
-    });
-  }
+  // The place of a token's head among all heads of the call.
+  int64_t TokenHead(int64_t t, int64_t head) const { return (token_begin_ + t) * shape_.heads + head; }
 
-  // Columns [column_begin, column_end) of cQ W_UQ|QR of one head, all of them of qC or all of qR; tokens [begin, end).
-  void RunHeadColumns(int64_t head, int64_t column_begin, int64_t column_end, int64_t begin, int64_t end,
-                      int worker) const {
-    const int64_t first = head * shape_.HeadColumns();
-    const int64_t columns = column_end - column_begin;
-    const bool is_nope = column_begin < shape_.nope;
-    float* row = Scratch<float>(worker, plan_.layout.row);
-    const auto q_c = [&](int64_t t) {
-      return Buffer<Bf16>(plan_.layout.split_q_c, (t * shape_.heads + head) * shape_.nope + column_begin);
-    };
-    if (args_.mode.QuantizesCq()) {
-      int32_t* product = Scratch<int32_t>(worker, plan_.layout.head_product);
-      kernels_.gemm_s8.run({Cq<int8_t>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, first + column_begin,
-                            first + column_end, product, columns, Scratch<void>(worker, plan_.layout.gemm)});
-      for (int64_t t = begin; t < end; ++t) {
-        kernels_.dequantize.run(product + (t - begin) * columns, *CqScale(t),
-                                args_.dequant_scale_w_uq_qr + first + column_begin, columns, row);
-        if (is_nope) {
-          kernels_.narrow_to_bf16.run(row, columns, q_c(t));
-        } else {
-          RunQueryRope(row, t, head);
-        }
-      }
-      return;
+  TokenRows TokensOfX() const {
+    TokenRows x = {args_.token_x, mode_.TokenType(), shape_.hidden};
+    x.data = x.Row(token_begin_);
+    if (mode_.HasMxScales()) {
+      x.mx_scale = args_.mx_scale_x + token_begin_ * MxGroups(shape_.hidden);
+    } else if (mode_.QuantizesX()) {
+      x.scale = args_.dequant_scale_x + token_begin_;
     }
-    Bf16* product = is_nope ? q_c(begin) : Scratch<Bf16>(worker, plan_.layout.head_product);
-    kernels_.gemm_bf16.run({Cq<Bf16>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, first + column_begin,
-                            first + column_end, product, is_nope ? shape_.heads * shape_.nope : columns,
-                            Scratch<void>(worker, plan_.layout.gemm)});
-    for (int64_t t = begin; !is_nope && t < end; ++t) {
-      kernels_.widen_bf16.run(product + (t - begin) * columns, columns, row);
-      RunQueryRope(row, t, head);
-    }
+    return x;
   }
 
   WeightView UkOf(int64_t head) const {
@@ -159,104 +126,64 @@ class BlockRun {
                           shape_.kv_rank);
   }
 
-  // The place of a token's head among all heads of the call.
-  int64_t TokenHead(int64_t t, int64_t head) const { return (token_begin_ + t) * shape_.heads + head; }
-
   // One group of columns of a product with x, all tokens of the block, to the product buffer at `product_offset`.
-  void RunDownGroup(const WeightView& weight, int64_t group, int64_t product_offset, int worker) const {
+  void RunDownGroup(const ScaledWeight& weight, int64_t group, int64_t product_offset, int worker) const {
     const int64_t begin = group * plan_.column_group;
-    const int64_t end = std::min(begin + plan_.column_group, weight.n);
-    const int64_t first_x = token_begin_ * shape_.hidden;
-    if (args_.mode.QuantizesX()) {
-      kernels_.gemm_s8.run({static_cast<const int8_t*>(args_.token_x) + first_x, shape_.hidden, num_tokens_, weight,
-                            begin, end, Buffer<int32_t>(product_offset, begin), weight.n,
-                            Scratch<void>(worker, plan_.layout.gemm)});
+    const int64_t end = std::min(begin + plan_.column_group, weight.view.n);
+    RunProduct(kernels_, x_, weight, {0, num_tokens_, begin, end},
+               Buffer<char>(product_offset, begin * ProductBytes(x_.type)), weight.view.n,
+               Scratch<void>(worker, plan_.layout.gemm));
+  }
+
+  // Row t of a product with x in binary32.
+  void FinishDown(const ScaledWeight& weight, int64_t product_offset, int64_t t, float* row) const {
+    const int64_t columns = weight.view.n;
+    FinishProductRow(kernels_, mode_.rules, x_, t, weight, 0, columns,
+                     Buffer<char>(product_offset, t * columns * ProductBytes(x_.type)), row);
+  }
+
+  void Normalize(float* row, const Bf16* gamma, int64_t columns, float epsilon, float factor) const {
+    kernels_.rms_norm.run(row, gamma, columns, epsilon, row);
+    if (IsAppliedFactor(factor)) kernels_.scale.run(row, factor, columns, row);
+  }
+
+  // cQ of token t as it enters W_UQ|QR. `row` is overwritten.
+  void StoreCq(float* row, int64_t t) const {
+    const int64_t columns = shape_.q_rank;
+    char* out = c_q_out_ + t * columns * ElementBytes(mode_.CqType());
+    if (mode_.HasMxScales()) {
+      kernels_.quantize_mx.run(row, columns, reinterpret_cast<uint8_t*>(out),
+                               c_q_mx_scale_out_ + t * MxGroups(columns));
+    } else if (mode_.QuantizesCq()) {
+      QuantizeRow(kernels_, mode_.CqType(), mode_.rules, row, args_.smooth_scales_cq, columns, out, c_q_scale_out_ + t);
     } else {
-      kernels_.gemm_bf16.run({static_cast<const Bf16*>(args_.token_x) + first_x, shape_.hidden, num_tokens_, weight,
-                              begin, end, Buffer<Bf16>(product_offset, begin), weight.n,
-                              Scratch<void>(worker, plan_.layout.gemm)});
+      kernels_.narrow_to_bf16.run(row, columns, reinterpret_cast<Bf16*>(out));
     }
   }
 
-  // Row t of a product with x [., columns] in binary32: widened, or dequantised.
-  void FinishDown(int64_t product_offset, int64_t columns, int64_t t, const float* channel_scale, float* row) const {
-    if (args_.mode.QuantizesX()) {
-      kernels_.dequantize.run(Buffer<int32_t>(product_offset, t * columns), args_.dequant_scale_x[token_begin_ + t],
-                              channel_scale, columns, row);
-    } else {
-      kernels_.widen_bf16.run(Buffer<Bf16>(product_offset, t * columns), columns, row);
-    }
-  }
-
-  // kv_cache[slot] = RmsNorm(cKV), kr_cache[slot] = RoPE(kR), in the types of the caches.
+  // The key's cache rows, in token order.
   void RunKey(int worker) const {
     if (args_.kv_cache.block_num == 0) return;
-    float* c_kv = Scratch<float>(worker, plan_.layout.row);
-    float* k_r = c_kv + shape_.kv_rank;
-    Bf16* bf16_row = Scratch<Bf16>(worker, plan_.layout.cache_row);
-    int8_t* int8_row = Scratch<int8_t>(worker, plan_.layout.cache_row);
+    float* row = Scratch<float>(worker, plan_.layout.row);
+    SlotCursor slots(args_.slots, args_.kv_cache, token_begin_);
     for (int64_t t = 0; t < num_tokens_; ++t) {
-      const int64_t slot = args_.cache_index[token_begin_ + t];
-      // Checked before anything ran, and again here: the index is the caller's memory and may have changed since.
-      if (slot < 0 || slot >= args_.kv_cache.Capacity()) continue;
-      FinishDown(plan_.layout.ckv_kr_product, shape_.KvColumns(), t, args_.dequant_scale_w_dkv_kr, c_kv);
-      kernels_.rms_norm.run(c_kv, args_.gamma_ckv, shape_.kv_rank, args_.mode.epsilon_ckv, c_kv);
-      switch (args_.mode.kv_quant) {
-        case KvQuant::kNone:
-          kernels_.narrow_to_bf16.run(c_kv, shape_.kv_rank, bf16_row);
-          break;
-        case KvQuant::kPerTensor:
-          kernels_.scale.run(c_kv, args_.quant_scale_ckv[0], shape_.kv_rank, c_kv);
-          kernels_.narrow_to_int8.run(c_kv, shape_.kv_rank, int8_row);
-          break;
-        case KvQuant::kPerChannel:
-          kernels_.quantize_per_channel.run(c_kv, args_.quant_scale_ckv, shape_.kv_rank, int8_row);
-          break;
-      }
-      WriteCacheRow(args_.kv_cache, slot, bf16_row, shape_.kv_rank);
-
-      kernels_.rope.run(k_r, Cos(t), Sin(t), shape_.rope, bf16_row);
-      if (args_.mode.kv_quant == KvQuant::kPerChannel) {
-        kernels_.widen_bf16.run(bf16_row, shape_.rope, k_r);
-        kernels_.quantize_per_channel.run(k_r, args_.quant_scale_ckr, shape_.rope, int8_row);
-      }
-      WriteCacheRow(args_.kr_cache, slot, bf16_row, shape_.rope);
+      const int64_t slot = slots.Next();
+      if (slot == SlotCursor::kNoSlot) continue;
+      FinishDown(weight_dkv_kr_, plan_.layout.ckv_kr_product, t, row);
+      Normalize(row, args_.gamma_ckv, shape_.kv_rank, mode_.epsilon_ckv, mode_.ckv_factor);
+      WriteKeyRow(args_, kernels_, slot, row, Angles(args_.rope_cos, t), Angles(args_.rope_sin, t),
+                  Scratch<void>(worker, plan_.layout.key_row));
     }
   }
 
-  // qC | qR = cQ W_UQ|QR of one head; query = bf(qC) W_UK; query_rope = RoPE(qR); tokens [begin, end) of the block.
+  // One head: qC | qR = cQ W_UQ|QR, query = qC W_UK, query_rope = RoPE(qR); tokens [begin, end) of the block.
   void RunHead(int64_t head, int64_t begin, int64_t end, int worker) const {
-    const int64_t columns = shape_.HeadColumns();
-    const int64_t column = head * columns;
-    float* row = Scratch<float>(worker, plan_.layout.row);
-    const Bf16* q_c = nullptr;
-    int64_t q_c_stride = 0;
-    if (args_.mode.QuantizesCq()) {
-      int32_t* product = Scratch<int32_t>(worker, plan_.layout.head_product);
-      kernels_.gemm_s8.run({Cq<int8_t>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, column, column + columns,
-                            product, columns, Scratch<void>(worker, plan_.layout.gemm)});
-      Bf16* dequantized = Scratch<Bf16>(worker, plan_.layout.head_q_c);
-      for (int64_t t = begin; t < end; ++t) {
-        kernels_.dequantize.run(product + (t - begin) * columns, *CqScale(t), args_.dequant_scale_w_uq_qr + column,
-                                columns, row);
-        kernels_.narrow_to_bf16.run(row, shape_.nope, dequantized + (t - begin) * shape_.nope);
-        RunQueryRope(row + shape_.nope, t, head);
-      }
-      q_c = dequantized;
-      q_c_stride = shape_.nope;
-    } else {
-      Bf16* product = Scratch<Bf16>(worker, plan_.layout.head_product);
-      kernels_.gemm_bf16.run({Cq<Bf16>(begin), shape_.q_rank, end - begin, args_.weight_uq_qr, column, column + columns,
-                              product, columns, Scratch<void>(worker, plan_.layout.gemm)});
-      for (int64_t t = begin; t < end; ++t) {
-        kernels_.widen_bf16.run(product + (t - begin) * columns + shape_.nope, shape_.rope, row);
-        RunQueryRope(row, t, head);
-      }
-      q_c = product;
-      q_c_stride = columns;
-    }
+    const bool is_bf16 = c_q_.type == ElementType::kBf16;
+    Bf16* q_c = Scratch<Bf16>(worker, is_bf16 ? plan_.layout.head_product : plan_.layout.head_q_c);
+    const int64_t q_c_stride = is_bf16 ? shape_.HeadColumns() : shape_.nope;
+    RunHeadColumns(head, 0, shape_.HeadColumns(), begin, end, q_c, q_c_stride, worker);
     const WeightView w_uk = UkOf(head);
-    if (!args_.mode.QuantizesQuery()) {
+    if (!mode_.QuantizesQuery()) {
       kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank,
                               static_cast<Bf16*>(args_.query) + TokenHead(begin, head) * shape_.kv_rank,
                               shape_.heads * shape_.kv_rank, Scratch<void>(worker, plan_.layout.gemm)});
@@ -265,21 +192,84 @@ class BlockRun {
     Bf16* query = Scratch<Bf16>(worker, plan_.layout.head_query);
     kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank, query, shape_.kv_rank,
                             Scratch<void>(worker, plan_.layout.gemm)});
-    for (int64_t t = begin; t < end; ++t) QuantizeQuery(query + (t - begin) * shape_.kv_rank, t, head, row);
+    for (int64_t t = begin; t < end; ++t) QuantizeQuery(query + (t - begin) * shape_.kv_rank, t, head, worker);
   }
 
-  void RunQueryRope(const float* q_r, int64_t t, int64_t head) const {
-    kernels_.rope.run(q_r, Cos(t), Sin(t), shape_.rope, args_.query_rope + TokenHead(t, head) * shape_.rope);
+  // The same with every head split into groups of columns: first qC and query_rope, and the key; then the query.
+  void RunSplitHeadsAndKey(Executor* executor) const {
+    const int64_t nope_groups = CeilDiv(shape_.nope, plan_.head_columns);
+    const int64_t head_tasks = nope_groups + 1;
+    executor->ParallelFor(1 + shape_.heads * head_tasks, [&](int64_t task, int worker) {
+      if (task == 0) return RunKey(worker);
+      const int64_t head = (task - 1) / head_tasks;
+      const int64_t group = (task - 1) % head_tasks;
+      const bool is_rope = group == nope_groups;
+      const int64_t begin = is_rope ? shape_.nope : group * plan_.head_columns;
+      const int64_t end = is_rope ? shape_.HeadColumns() : std::min(begin + plan_.head_columns, shape_.nope);
+      const int64_t stride = is_rope ? end - begin : shape_.heads * shape_.nope;
+      for (int64_t t = 0; t < num_tokens_; t += plan_.head_tokens) {
+        Bf16* q_c = is_rope ? Scratch<Bf16>(worker, plan_.layout.head_product)
+                            : Buffer<Bf16>(plan_.layout.split_q_c, t * stride + head * shape_.nope + begin);
+        RunHeadColumns(head, begin, end, t, std::min(t + plan_.head_tokens, num_tokens_), q_c, stride, worker);
+      }
+    });
+    const int64_t kv_groups = CeilDiv(shape_.kv_rank, plan_.head_columns);
+    Bf16* query = mode_.QuantizesQuery() ? Buffer<Bf16>(plan_.layout.split_query)
+                                         : static_cast<Bf16*>(args_.query) + TokenHead(0, 0) * shape_.kv_rank;
+    executor->ParallelFor(shape_.heads * kv_groups, [&](int64_t task, int worker) {
+      const int64_t head = task / kv_groups;
+      const int64_t begin = task % kv_groups * plan_.head_columns;
+      kernels_.gemm_bf16.run({Buffer<Bf16>(plan_.layout.split_q_c, head * shape_.nope), shape_.heads * shape_.nope,
+                              num_tokens_, UkOf(head), begin, std::min(begin + plan_.head_columns, shape_.kv_rank),
+                              query + head * shape_.kv_rank + begin, shape_.heads * shape_.kv_rank,
+                              Scratch<void>(worker, plan_.layout.gemm)});
+    });
+    if (!mode_.QuantizesQuery()) return;
+    executor->ParallelFor(num_tokens_ * shape_.heads, [&](int64_t task, int worker) {
+      QuantizeQuery(query + task * shape_.kv_rank, task / shape_.heads, task % shape_.heads, worker);
+    });
   }
 
-  // query = int8 with its scale s; query_rope is multiplied by quantScaleCkv / s, so that both parts of a logit have
+  // Columns [column_begin, column_end) of one head of cQ W_UQ|QR, tokens [begin, end): those of qC to `q_c`, rows
+  // q_c_stride elements apart, and query_rope = RoPE(qR) if the columns end with those of qR. A bf16 product goes to
+  // `q_c` as it is, the columns of qR behind those of qC.
+  void RunHeadColumns(int64_t head, int64_t column_begin, int64_t column_end, int64_t begin, int64_t end, Bf16* q_c,
+                      int64_t q_c_stride, int worker) const {
+    const bool is_bf16 = c_q_.type == ElementType::kBf16;
+    const int64_t first = head * shape_.HeadColumns() + column_begin;
+    const int64_t columns = column_end - column_begin;
+    const int64_t nope_columns = std::clamp<int64_t>(shape_.nope - column_begin, 0, columns);
+    char* product = is_bf16 ? reinterpret_cast<char*>(q_c) : Scratch<char>(worker, plan_.layout.head_product);
+    const int64_t product_stride = is_bf16 ? q_c_stride : columns;
+    RunProduct(kernels_, c_q_, weight_uq_qr_, {begin, end, first, first + columns}, product, product_stride,
+               Scratch<void>(worker, plan_.layout.gemm));
+
+    const int64_t finished = is_bf16 ? nope_columns : 0;
+    if (finished == columns) return;
+    float* row = Scratch<float>(worker, plan_.layout.row);
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t element = (t - begin) * product_stride + finished;
+      FinishProductRow(kernels_, mode_.rules, c_q_, t, weight_uq_qr_, first + finished, first + columns,
+                       product + element * ProductBytes(c_q_.type), row);
+      if (!is_bf16 && nope_columns > 0) {
+        kernels_.narrow_to_bf16.run(row, nope_columns, q_c + (t - begin) * q_c_stride);
+      }
+      if (nope_columns == columns) continue;
+      kernels_.rope.run(row + nope_columns - finished, Angles(args_.rope_cos, t), Angles(args_.rope_sin, t),
+                        shape_.rope, mode_.rope_style, args_.query_rope + TokenHead(t, head) * shape_.rope);
+    }
+  }
+
+  // The 8-bit query with its scale s; query_rope is multiplied by quantScaleCkv / s, so that both parts of a logit have
   // one factor. An all-zero query has scale 0 and makes query_rope infinite or a NaN, as on the device.
-  void QuantizeQuery(const Bf16* query, int64_t t, int64_t head, float* row) const {
+  void QuantizeQuery(const Bf16* query, int64_t t, int64_t head, int worker) const {
     const int64_t token_head = TokenHead(t, head);
+    const int64_t columns = shape_.kv_rank;
+    float* row = Scratch<float>(worker, plan_.layout.row);
     float* scale = args_.dequant_scale_q_nope + token_head;
-    kernels_.widen_bf16.run(query, shape_.kv_rank, row);
-    kernels_.quantize_query.run(row, shape_.kv_rank, static_cast<int8_t*>(args_.query) + token_head * shape_.kv_rank,
-                                scale);
+    kernels_.widen_bf16.run(query, columns, row);
+    QuantizeQueryRow(kernels_, mode_.QuantType(), mode_.rules, row, columns,
+                     static_cast<char*>(args_.query) + token_head * columns, scale);
     Bf16* query_rope = args_.query_rope + token_head * shape_.rope;
     kernels_.widen_bf16.run(query_rope, shape_.rope, row);
     kernels_.scale.run(row, args_.quant_scale_ckv[0] / *scale, shape_.rope, row);
@@ -288,11 +278,18 @@ class BlockRun {
 
   const PrologArgs& args_;
   const PrologShape& shape_;
+  const PrologMode& mode_;
   const PrologPlan& plan_;
   const KernelTable& kernels_;
   char* workspace_;
   int64_t token_begin_;
   int64_t num_tokens_;
+  TokenRows x_;
+  TokenRows c_q_;  // what W_UQ|QR multiplies: cQ, or x if the query has no low rank
+  ScaledWeight weight_dq_, weight_dkv_kr_, weight_uq_qr_;
+  char* c_q_out_;
+  float* c_q_scale_out_;
+  uint8_t* c_q_mx_scale_out_;
 };
 
 // Adds the time since the last call to a stage.
@@ -318,26 +315,14 @@ const char* StageName(Stage stage) {
   return kNames[stage];
 }
 
-Status CheckCacheIndex(const PrologArgs& args) {
-  if (args.kv_cache.block_num == 0) return Status();
-  const int64_t capacity = args.kv_cache.Capacity();
-  for (int64_t t = 0; t < args.shape.tokens; ++t) {
-    if (args.cache_index[t] >= capacity) {
-      return Status(StatusCode::kIndexOutOfRange,
-                    "cacheIndex: token " + std::to_string(t) + " has index " + std::to_string(args.cache_index[t]) +
-                        ", but the cache holds " + std::to_string(capacity) + " slots (BlockNum " +
-                        std::to_string(args.kv_cache.block_num) + " x BlockSize " +
-                        std::to_string(args.kv_cache.block_size) +
-                        "); nothing was written. Pass an index below that, or a negative one to write no row");
-    }
-  }
-  return Status();
-}
-
 Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTable& kernels, Executor* executor,
                  void* workspace, StageTimes* times) {
   if (args.shape.tokens == 0) return Status();
-  Status status = CheckCacheIndex(args);
+  if (args.shape.q_rank == 0 && args.query_norm != nullptr) {
+    return Status(StatusCode::kInvalidArgument,
+                  "queryNorm: the query has no low rank (Hcq = 0) and thus no cQ; expected no tensor, found one");
+  }
+  Status status = CheckSlots(args);
   if (!status.ok()) return status;
   char* aligned = AlignedWorkspace(workspace);
   const DefaultFloatEnvironment environment;

@@ -8,6 +8,7 @@
 #include "base/prolog_args.h"
 #include "base/status.h"
 #include "core/prolog_plan.h"
+#include "core/slot_check.h"
 #include "kernels/kernel_table.h"
 #include "parallel/executor.h"
 
@@ -22,13 +23,10 @@ struct StageTimes {
   std::array<double, kNumStages> seconds{};
 };
 
-// Checks every slot against the capacity of the caches. Fails with kIndexOutOfRange and a text that names the token,
-// its index and the capacity. Empty caches make every index legal, as none is read.
-Status CheckCacheIndex(const PrologArgs& args);
-
 // Writes query, query_rope and the cache rows of args. `workspace` has plan.workspace_bytes bytes of any alignment and
-// content. Nothing is written if a slot is out of range; otherwise the call cannot fail. Results are bit-identical for
-// any number of tokens around a token, any plan and any executor, given one kernel table.
+// content. Fails, with nothing written, if CheckSlots does or query_norm is asked of a query without low rank;
+// otherwise the call cannot fail. Results are bit-identical for any number of tokens around a token, any plan and any
+// executor, given one kernel table.
 Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTable& kernels, Executor* executor,
                  void* workspace, StageTimes* times);
 

@@ -5,6 +5,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/quantize/quantize.h"
+#include "kernels/quantize/quantize_f8.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
 
@@ -18,19 +19,29 @@ struct Kernel {
 };
 
 // The list of kernels, one X(member, function type) each, so that reports and tests cannot forget one.
-#define MLAP_KERNEL_LIST(X)                     \
-  X(gemm_bf16, GemmBf16Fn)                      \
-  X(gemm_s8, GemmS8Fn)                          \
-  X(rms_norm, RmsNormFn)                        \
-  X(rope, RopeFn)                               \
-  X(widen_bf16, WidenBf16Fn)                    \
-  X(narrow_to_bf16, NarrowToBf16Fn)             \
-  X(dequantize, DequantizeFn)                   \
-  X(quantize_per_channel, QuantizePerChannelFn) \
-  X(quantize_per_token, QuantizePerTokenFn)     \
-  X(quantize_query, QuantizeQueryFn)            \
-  X(narrow_to_int8, NarrowToInt8Fn)             \
-  X(scale, ScaleFn)
+#define MLAP_KERNEL_LIST(X)                        \
+  X(gemm_bf16, GemmBf16Fn)                         \
+  X(gemm_s8, GemmS8Fn)                             \
+  X(gemm_f8, GemmF8Fn)                             \
+  X(rms_norm, RmsNormFn)                           \
+  X(rope, RopeFn)                                  \
+  X(widen_bf16, WidenBf16Fn)                       \
+  X(narrow_to_bf16, NarrowToBf16Fn)                \
+  X(dequantize, DequantizeFn)                      \
+  X(quantize_per_channel, QuantizePerChannelFn)    \
+  X(quantize_per_token, QuantizePerTokenFn)        \
+  X(quantize_query, QuantizeQueryFn)               \
+  X(quantize_per_group, QuantizePerGroupFn)        \
+  X(narrow_to_int8, NarrowToInt8Fn)                \
+  X(scale, ScaleFn)                                \
+  X(dequantize_f32, DequantizeF32Fn)               \
+  X(narrow_to_e4m3, NarrowToF8Fn)                  \
+  X(narrow_to_hif8, NarrowToF8Fn)                  \
+  X(quantize_per_token_e4m3, QuantizePerTokenF8Fn) \
+  X(quantize_per_token_hif8, QuantizePerTokenF8Fn) \
+  X(quantize_per_group_e4m3, QuantizePerGroupF8Fn) \
+  X(quantize_per_group_hif8, QuantizePerGroupF8Fn) \
+  X(quantize_mx, QuantizeMxFn)
 
 struct KernelTable {
 #define MLAP_KERNEL_MEMBER(member, Fn) Kernel<Fn> member;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/gemm_cases.h"
 #include "engine/random_values.h"
 #include "gtest/gtest.h"
 #include "support/guarded_buffer.h"
@@ -14,63 +15,24 @@
 namespace mlap {
 namespace {
 
+using test::GemmCase;
+using test::GemmCases;
 using test::GuardedBuffer;
+using test::MakeWeight;
 using test::RandomValues;
-
-// Full of NaN patterns: a kernel must not rely on what it finds there.
-void* Scratch() {
-  static GuardedBuffer* const kScratch = new GuardedBuffer(kGemmScratchBytes);
-  kScratch->Fill(0xff);
-  return kScratch->data();
-}
-
-struct Case {
-  int64_t rows, k, n, column_begin, column_end;
-  bool is_nz;
-};
-
-template <class T>
-WeightView MakeWeight(const Case& c, const GuardedBuffer& buffer, ElementType type) {
-  return c.is_nz ? NzWeight(buffer.data(), type, c.k, c.n) : RowMajorWeight(buffer.data(), type, c.k, c.n);
-}
-
-size_t WeightElements(const Case& c, ElementType type) {
-  if (!c.is_nz) return static_cast<size_t>(c.k * c.n);
-  const int64_t c0 = FractalColumns(type);
-  return static_cast<size_t>(CeilDiv(c.n, c0) * CeilDiv(c.k, kFractalRows) * kFractalRows * c0);
-}
-
-// Every k and n around the kernels' steps and blocks, row counts around the tiles, column ranges that start and end
-// anywhere.
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (const bool is_nz : {true, false}) {
-    for (int64_t k = 1; k <= 37; ++k) cases.push_back({3, k, 33, 0, 33, is_nz});
-    for (int64_t n = 1; n <= 99; ++n) cases.push_back({2, 21, n, 0, n, is_nz});
-    for (int64_t rows = 1; rows <= 26; ++rows) cases.push_back({rows, 18, 70, 0, 70, is_nz});
-    for (int64_t begin = 0; begin < 70; begin += 7) {
-      for (int64_t end = begin + 1; end <= 100; end += 11) cases.push_back({9, 19, 100, begin, end, is_nz});
-    }
-    // More rows, columns and k than one block of any kernel.
-    cases.push_back({70, 300, 260, 5, 250, is_nz});
-    cases.push_back({270, 150, 100, 0, 100, is_nz});
-    cases.push_back({530, 40, 36, 3, 36, is_nz});
-    cases.push_back({17, 512, 192, 0, 192, is_nz});
-    cases.push_back({5, 1536, 48, 16, 48, is_nz});
-  }
-  return cases;
-}
+using test::Scratch;
+using test::WeightElements;
 
 class GemmTest : public testing::TestWithParam<KernelChoice> {};
 
 TEST_P(GemmTest, Bf16MatchesExactSums) {
   RandomValues random(1);
-  for (const Case& c : Cases()) {
+  for (const GemmCase& c : GemmCases()) {
     GuardedBuffer a(static_cast<size_t>(c.rows * c.k) * sizeof(Bf16));
     GuardedBuffer w(WeightElements(c, ElementType::kBf16) * sizeof(Bf16));
     // A NaN in the padding would show if a kernel let the padding in.
     for (size_t i = 0; i < w.size() / sizeof(Bf16); ++i) w.as<Bf16>()[i] = Bf16{0x7fc0};
-    const WeightView view = MakeWeight<Bf16>(c, w, ElementType::kBf16);
+    const WeightView view = MakeWeight(c, w, ElementType::kBf16);
     for (int64_t i = 0; i < c.rows * c.k; ++i) a.as<Bf16>()[i] = random.NormalBf16();
     for (int64_t i = 0; i < c.k; ++i) {
       for (int64_t j = 0; j < c.n; ++j) w.as<Bf16>()[view.Offset(i, j)] = random.NormalBf16();
@@ -100,11 +62,11 @@ TEST_P(GemmTest, Bf16MatchesExactSums) {
 
 TEST_P(GemmTest, Int8IsExact) {
   RandomValues random(2);
-  for (const Case& c : Cases()) {
+  for (const GemmCase& c : GemmCases()) {
     GuardedBuffer a(static_cast<size_t>(c.rows * c.k));
     GuardedBuffer w(WeightElements(c, ElementType::kInt8));
     for (size_t i = 0; i < w.size(); ++i) w.as<int8_t>()[i] = 77;
-    const WeightView view = MakeWeight<int8_t>(c, w, ElementType::kInt8);
+    const WeightView view = MakeWeight(c, w, ElementType::kInt8);
     for (int64_t i = 0; i < c.rows * c.k; ++i) a.as<int8_t>()[i] = random.Int8();
     for (int64_t i = 0; i < c.k; ++i) {
       for (int64_t j = 0; j < c.n; ++j) w.as<int8_t>()[view.Offset(i, j)] = random.Int8();

@@ -15,18 +15,17 @@ class GoldenCase {
  public:
   explicit GoldenCase(const std::string& path) : file_(tools::LoadedFile::Open(path)) {}
 
-  std::string Scenario() const { return Metadata("scenario"); }
-  // Outputs with the file's initial caches.
+  // Outputs with the file's initial caches. query_norm and its scale are empty where the case has none.
   struct Outputs {
-    std::vector<uint8_t> query, query_rope, kv_cache, kr_cache;
-    std::vector<float> dequant_scale_q_nope;
+    std::vector<uint8_t> query, query_rope, kv_cache, kr_cache, query_norm, mx_scale_q_norm;
+    std::vector<float> dequant_scale_q_nope, dequant_scale_q_norm;
   };
   Outputs FreshOutputs() const;
   PrologArgs Args(Outputs* out) const;
 
   // The bytes of tensor `name`; empty if the file has none.
   std::vector<uint8_t> Bytes(const std::string& name) const;
-  // The same as numbers, for BF16, F32 and I8.
+  // The same as numbers.
   std::vector<float> Numbers(const std::string& name) const;
 
  private:
@@ -35,9 +34,14 @@ class GoldenCase {
   template <class T>
   const T* Pointer(const std::string& name) const;
   WeightView Weight(const std::string& name, int64_t k, int64_t n) const;
+  TokenSlots Slots(int64_t tokens) const;
+  CacheView Cache(const std::string& name, std::vector<uint8_t>* memory) const;
 
   tools::LoadedFile file_;
 };
+
+// The bytes of elements of bf16, an 8-bit type or binary32 as numbers.
+std::vector<float> ToNumbers(const std::vector<uint8_t>& bytes, ElementType type);
 
 // All case files, sorted by name.
 std::vector<std::string> GoldenCaseNames();

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <iostream>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,13 +19,14 @@ namespace mlap {
 namespace {
 
 using test::GoldenCase;
+using test::ToNumbers;
 
 // The accepted error of docs/numerics.md: relF over the tensor, the largest difference over its row's root mean square,
-// and for int8 the largest difference and the share of elements that differ.
+// and for 8-bit types the share of elements that are not equal but neighbours.
 struct Tolerance {
   double rel_f;
   double row_max;
-  double int8_share;
+  double eight_bit_share;
 };
 constexpr Tolerance kQuery = {2e-3, 1.0 / 32, 0.005};
 constexpr Tolerance kCache = {1e-3, 1.0 / 32, 0.005};
@@ -36,22 +37,32 @@ constexpr Tolerance kReference = {1e-4, 1.0 / 64, 0.001};
 // 10, magnified by 1 / sqrt(1e-6) in the norm: less than 2e-32.
 constexpr double kFlushed = 2e-32;
 
-std::vector<float> ToNumbers(const std::vector<uint8_t>& bytes, bool is_int8) {
-  std::vector<float> numbers(is_int8 ? bytes.size() : bytes.size() / 2);
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    numbers[i] = is_int8 ? static_cast<float>(static_cast<int8_t>(bytes[i]))
-                         : ToFloat(reinterpret_cast<const Bf16*>(bytes.data())[i]);
-  }
-  return numbers;
+bool IsEightBit(ElementType type) { return ElementBytes(type) == 1; }
+
+// The values of all codes of an 8-bit type, ascending.
+std::vector<float> AllValues(ElementType type) {
+  std::vector<uint8_t> codes(256);
+  std::iota(codes.begin(), codes.end(), uint8_t{0});
+  std::vector<float> values = ToNumbers(codes, type);
+  std::erase_if(values, [](float value) { return std::isnan(value); });
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
 }
 
-void CompareInt8(const std::vector<float>& actual, const std::vector<float>& expected, double share) {
+// Values of an 8-bit type: neighbours at most, and few that are not equal.
+void CompareEightBit(const std::vector<float>& actual, const std::vector<float>& expected, ElementType type,
+                     double share) {
+  const std::vector<float> values = AllValues(type);
+  const auto place = [&](float value) { return std::lower_bound(values.begin(), values.end(), value); };
   size_t different = 0;
   for (size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_LE(std::fabs(actual[i] - expected[i]), 1.0f) << i;
-    different += actual[i] != expected[i] ? 1 : 0;
+    ASSERT_EQ(std::isnan(actual[i]), std::isnan(expected[i])) << i;
+    if (std::isnan(actual[i]) || actual[i] == expected[i]) continue;
+    ASSERT_LE(std::abs(place(actual[i]) - place(expected[i])), 1) << i;
+    ++different;
   }
-  EXPECT_LE(static_cast<double>(different), std::max(share * static_cast<double>(actual.size()), 0.0));
+  EXPECT_LE(static_cast<double>(different), share * static_cast<double>(actual.size()));
 }
 
 void CompareFloats(const std::vector<float>& actual, const std::vector<float>& expected, size_t row_width,
@@ -82,46 +93,105 @@ void CompareFloats(const std::vector<float>& actual, const std::vector<float>& e
 }
 
 void CompareTensor(const GoldenCase& golden, const char* name, const std::vector<uint8_t>& actual, size_t row_width,
-                   bool is_int8, const Tolerance& tolerance) {
+                   ElementType type, const Tolerance& tolerance) {
   SCOPED_TRACE(name);
   const std::vector<uint8_t> expected = golden.Bytes(std::string("expected.") + name);
   ASSERT_EQ(actual.size(), expected.size());
-  if (is_int8) {
-    CompareInt8(ToNumbers(actual, true), ToNumbers(expected, true), tolerance.int8_share);
+  if (IsEightBit(type)) {
+    CompareEightBit(ToNumbers(actual, type), ToNumbers(expected, type), type, tolerance.eight_bit_share);
   } else {
-    CompareFloats(ToNumbers(actual, false), ToNumbers(expected, false), row_width, tolerance);
+    CompareFloats(ToNumbers(actual, type), ToNumbers(expected, type), row_width, tolerance);
   }
 }
 
 // Elements that keep their initial bytes in the expected cache keep them here, and no others do.
 void CompareUntouched(const GoldenCase& golden, const char* name, const std::vector<uint8_t>& actual,
-                      size_t element_bytes) {
+                      ElementType type) {
+  const auto element_bytes = static_cast<size_t>(ElementBytes(type));
   const std::vector<uint8_t> before = golden.Bytes(name);
   const std::vector<uint8_t> expected = golden.Bytes(std::string("expected.") + name);
   for (size_t i = 0; i < before.size(); i += element_bytes) {
     if (std::memcmp(&expected[i], &before[i], element_bytes) != 0) continue;
-    // An int8 result may by chance equal the sentinel; then it may also differ from it by one.
-    if (element_bytes == 1 && std::abs(static_cast<int8_t>(actual[i]) - static_cast<int8_t>(before[i])) <= 1) continue;
+    // An 8-bit result may by chance equal the sentinel; then it may also differ from it by one.
+    if (element_bytes == 1 && std::abs(actual[i] - before[i]) <= 1) continue;
     ASSERT_EQ(std::memcmp(&actual[i], &before[i], element_bytes), 0) << name << " element " << i / element_bytes;
   }
 }
 
 void CompareScales(const std::vector<float>& actual, const std::vector<float>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4f * expected[i]) << "scale " << i;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(std::isnan(actual[i]), std::isnan(expected[i])) << i;
+    if (!std::isnan(expected[i]) && actual[i] != expected[i]) {
+      ASSERT_NEAR(actual[i], expected[i], 1e-4f * expected[i]) << i;
+    }
+  }
+}
+
+// kPerGroup rows part by part; rows that are not written stay as they are.
+void CompareGroupRows(const GoldenCase& golden, const PrologArgs& args, const std::vector<uint8_t>& actual,
+                      const Tolerance& tolerance) {
+  SCOPED_TRACE("kv_cache");
+  const GroupRow layout = {args.shape.kv_rank, args.shape.rope};
+  const std::vector<uint8_t> before = golden.Bytes("kv_cache");
+  const std::vector<uint8_t> expected = golden.Bytes("expected.kv_cache");
+  ASSERT_EQ(actual.size(), expected.size());
+  struct Parts {
+    std::vector<uint8_t> values, rope, scales;
+  };
+  Parts found, wanted;
+  for (int64_t row = 0; row < static_cast<int64_t>(actual.size()); row += layout.Bytes()) {
+    const auto piece = [&](const std::vector<uint8_t>& bytes, int64_t begin, int64_t end) {
+      return std::vector<uint8_t>(bytes.begin() + row + begin, bytes.begin() + row + end);
+    };
+    if (piece(expected, 0, layout.Bytes()) == piece(before, 0, layout.Bytes())) {
+      ASSERT_EQ(piece(actual, 0, layout.Bytes()), piece(before, 0, layout.Bytes())) << row / layout.Bytes();
+      continue;
+    }
+    const auto append = [&](const std::vector<uint8_t>& bytes, Parts* parts) {
+      const auto add = [&](std::vector<uint8_t>* part, int64_t begin, int64_t end) {
+        const std::vector<uint8_t> more = piece(bytes, begin, end);
+        part->insert(part->end(), more.begin(), more.end());
+      };
+      add(&parts->values, 0, layout.RopeOffset());
+      add(&parts->rope, layout.RopeOffset(), layout.ScaleOffset());
+      add(&parts->scales, layout.ScaleOffset(), layout.Bytes());
+    };
+    append(actual, &found);
+    append(expected, &wanted);
+  }
+  const ElementType type = args.mode.QuantType();
+  CompareEightBit(ToNumbers(found.values, type), ToNumbers(wanted.values, type), type, tolerance.eight_bit_share);
+  CompareFloats(ToNumbers(found.rope, ElementType::kBf16), ToNumbers(wanted.rope, ElementType::kBf16),
+                static_cast<size_t>(layout.rope), tolerance);
+  CompareScales(ToNumbers(found.scales, ElementType::kFloat32), ToNumbers(wanted.scales, ElementType::kFloat32));
+}
+
+void CompareCaches(const GoldenCase& golden, const PrologArgs& args, const GoldenCase::Outputs& out,
+                   const Tolerance& tolerance) {
+  if (args.mode.kv_quant == KvQuant::kPerGroup) return CompareGroupRows(golden, args, out.kv_cache, tolerance);
+  CompareTensor(golden, "kv_cache", out.kv_cache, static_cast<size_t>(args.shape.kv_rank), args.kv_cache.type,
+                tolerance);
+  CompareTensor(golden, "kr_cache", out.kr_cache, static_cast<size_t>(args.shape.rope), args.kr_cache.type, tolerance);
+  CompareUntouched(golden, "kv_cache", out.kv_cache, args.kv_cache.type);
+  CompareUntouched(golden, "kr_cache", out.kr_cache, args.kr_cache.type);
 }
 
 void CompareOutputs(const GoldenCase& golden, const PrologArgs& args, const GoldenCase::Outputs& out,
                     const Tolerance& query, const Tolerance& cache) {
-  const bool int8_kv = args.kv_cache.type == ElementType::kInt8;
-  const bool int8_kr = args.kr_cache.type == ElementType::kInt8;
-  CompareTensor(golden, "query", out.query, static_cast<size_t>(args.shape.kv_rank), args.mode.QuantizesQuery(), query);
-  CompareTensor(golden, "query_rope", out.query_rope, static_cast<size_t>(args.shape.rope), false, query);
-  CompareTensor(golden, "kv_cache", out.kv_cache, static_cast<size_t>(args.shape.kv_rank), int8_kv, cache);
-  CompareTensor(golden, "kr_cache", out.kr_cache, static_cast<size_t>(args.shape.rope), int8_kr, cache);
-  CompareUntouched(golden, "kv_cache", out.kv_cache, int8_kv ? 1 : 2);
-  CompareUntouched(golden, "kr_cache", out.kr_cache, int8_kr ? 1 : 2);
+  const ElementType query_type = args.mode.QuantizesQuery() ? args.mode.QuantType() : ElementType::kBf16;
+  CompareTensor(golden, "query", out.query, static_cast<size_t>(args.shape.kv_rank), query_type, query);
+  CompareTensor(golden, "query_rope", out.query_rope, static_cast<size_t>(args.shape.rope), ElementType::kBf16, query);
+  CompareCaches(golden, args, out, cache);
   CompareScales(out.dequant_scale_q_nope, golden.Numbers("expected.dequant_scale_q_nope"));
+  if (args.query_norm == nullptr) return;
+  CompareTensor(golden, "query_norm", out.query_norm, static_cast<size_t>(args.shape.q_rank), args.mode.CqType(),
+                query);
+  if (args.mode.weight_quant == WeightQuant::kMxFp8) {
+    EXPECT_EQ(out.mx_scale_q_norm, golden.Bytes("expected.dequant_scale_q_norm"));
+  } else {
+    CompareScales(out.dequant_scale_q_norm, golden.Numbers("expected.dequant_scale_q_norm"));
+  }
 }
 
 class GoldenTest : public testing::TestWithParam<std::string> {};
@@ -145,11 +215,10 @@ TEST_P(GoldenTest, Reference) {
   compare("q_r", seen.q_r, args.shape.rope);
   compare("c_kv", seen.c_kv, args.shape.kv_rank);
   compare("k_r", seen.k_r, args.shape.rope);
-  if (args.mode.weight_quant != WeightQuant::kNone) {
-    compare("c_q_scale", seen.c_q_scale, 1);
-    const std::vector<float> int8_values(seen.c_q_int8.begin(), seen.c_q_int8.end());
-    CompareInt8(int8_values, golden.Numbers("expected.c_q_int8"), kReference.int8_share);
-  }
+  if (golden.Bytes("expected.c_q_int8").empty()) return;
+  compare("c_q_scale", seen.c_q_scale, 1);
+  CompareEightBit(ToNumbers(seen.c_q_quantized, ElementType::kInt8), golden.Numbers("expected.c_q_int8"),
+                  ElementType::kInt8, kReference.eight_bit_share);
 }
 
 TEST_P(GoldenTest, OperatorOnEveryIsa) {

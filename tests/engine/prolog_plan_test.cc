@@ -18,7 +18,7 @@ TEST(PrologPlan, RefusesSizesThatMakeNoSense) {
     int64_t value;
   };
   for (const Case& c :
-       {Case{"T", &PrologShape::tokens, -1}, Case{"He", &PrologShape::hidden, 0}, Case{"Hcq", &PrologShape::q_rank, 0},
+       {Case{"T", &PrologShape::tokens, -1}, Case{"He", &PrologShape::hidden, 0}, Case{"Hcq", &PrologShape::q_rank, -1},
         Case{"N", &PrologShape::heads, 0}, Case{"D", &PrologShape::nope, -5}, Case{"Dr", &PrologShape::rope, 0},
         Case{"Dr", &PrologShape::rope, 7}, Case{"Hckv", &PrologShape::kv_rank, 0},
         Case{"N", &PrologShape::heads, INT64_MAX}, Case{"He", &PrologShape::hidden, int64_t{1} << 62}}) {
@@ -28,6 +28,22 @@ TEST(PrologPlan, RefusesSizesThatMakeNoSense) {
     const Status status = PlanProlog(shape, {}, 2, &plan);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << c.name << " " << c.value;
     EXPECT_NE(status.text().find(c.name), std::string::npos) << status.text();
+  }
+}
+
+TEST(PrologPlan, AQueryWithoutLowRankHasNoCqToQuantise) {
+  PrologShape shape = kDeepSeek;
+  shape.q_rank = 0;
+  PrologPlan plan;
+  for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr, WeightQuant::kFull, WeightQuant::kMxFp8,
+                                  WeightQuant::kFp8, WeightQuant::kHiF8}) {
+    PrologMode mode;
+    mode.weight_quant = quant;
+    const Status status = PlanProlog(shape, mode, 2, &plan);
+    EXPECT_EQ(status.ok(), quant != WeightQuant::kUqQr);
+    if (!status.ok()) {
+      EXPECT_NE(status.text().find("low rank"), std::string::npos) << status.text();
+    }
   }
 }
 
@@ -43,14 +59,24 @@ TEST(PrologPlan, RefusesProductsThatOverflow) {
 }
 
 TEST(PrologPlan, WorkspaceIsBounded) {
-  for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr}) {
-    for (const int64_t tokens : {1, 16, 512, 8192, 1 << 20}) {
-      PrologShape shape = kDeepSeek;
-      shape.tokens = tokens;
-      PrologPlan plan;
-      ASSERT_TRUE(PlanProlog(shape, {quant, KvQuant::kNone, 1e-5f, 1e-5f}, 64, &plan).ok());
-      EXPECT_LE(plan.workspace_bytes, (uint64_t{64} << 20) + 8192 * static_cast<uint64_t>(tokens)) << tokens;
-      EXPECT_GT(plan.workspace_bytes, 0u);
+  for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr, WeightQuant::kFull, WeightQuant::kMxFp8,
+                                  WeightQuant::kFp8, WeightQuant::kHiF8}) {
+    for (const KvQuant kv_quant : {KvQuant::kNone, KvQuant::kPerTensor, KvQuant::kPerGroup}) {
+      for (const int64_t q_rank : {int64_t{0}, kDeepSeek.q_rank}) {
+        for (const int64_t tokens : {1, 16, 512, 8192, 1 << 20}) {
+          PrologShape shape = kDeepSeek;
+          shape.tokens = tokens;
+          shape.q_rank = q_rank;
+          PrologMode mode;
+          mode.weight_quant = quant;
+          mode.kv_quant = kv_quant;
+          if (q_rank == 0 && quant == WeightQuant::kUqQr) continue;
+          PrologPlan plan;
+          ASSERT_TRUE(PlanProlog(shape, mode, 64, &plan).ok());
+          EXPECT_LE(plan.workspace_bytes, (uint64_t{64} << 20) + 8192 * static_cast<uint64_t>(tokens)) << tokens;
+          EXPECT_GT(plan.workspace_bytes, 0u);
+        }
+      }
     }
   }
   PrologShape empty = kDeepSeek;

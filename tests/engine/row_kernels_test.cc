@@ -82,9 +82,6 @@ TEST_P(RowKernelsTest, MatchScalarBitForBit) {
           n, [&](const KernelTable& t, float* y) { t.widen_bf16.run(bfs, n, y); }, "widen");
       ExpectSameAsScalar<Bf16>(
           n, [&](const KernelTable& t, Bf16* y) { t.narrow_to_bf16.run(xs, n, y); }, "narrow");
-      ExpectSameAsScalar<float>(
-          n, [&](const KernelTable& t, float* y) { t.dequantize.run(sums.as<int32_t>(), 0.37f, s.as<float>(), n, y); },
-          "dequantize");
       ExpectSameAsScalar<int8_t>(
           n, [&](const KernelTable& t, int8_t* y) { t.quantize_per_channel.run(xs, s.as<float>(), n, y); }, "channel");
       ExpectSameAsScalar<int8_t>(
@@ -99,23 +96,42 @@ TEST_P(RowKernelsTest, MatchScalarBitForBit) {
       EXPECT_EQ(query_scale[0], query_scale[1]);
       ExpectSameAsScalar<float>(
           n, [&](const KernelTable& t, float* y) { t.rms_norm.run(xs, bfs, n, 1e-5f, y); }, "norm");
-      for (const float* smooth : {static_cast<const float*>(nullptr), s.as<const float>()}) {
+      for (const float alpha : {1.0f, 0.3f, 2.5f, 0.0f}) {
         float scale[2] = {0, 0};
         int which = 0;
         ExpectSameAsScalar<int8_t>(
+            n, [&](const KernelTable& t, int8_t* y) { t.quantize_per_group.run(xs, alpha, n, y, &scale[which++]); },
+            "group");
+        EXPECT_EQ(scale[0], scale[1]) << n;
+      }
+      for (const NumericRules rules : {NumericRules::kA2, NumericRules::k950}) {
+        ExpectSameAsScalar<float>(
             n,
-            [&](const KernelTable& t, int8_t* y) {
-              std::vector<float> z(xs, xs + n);
-              t.quantize_per_token.run(z.data(), smooth, n, y, &scale[which++]);
+            [&](const KernelTable& t, float* y) {
+              t.dequantize.run(sums.as<int32_t>(), 0.37f, s.as<float>(), n, rules, y);
             },
-            "token");
-        EXPECT_EQ(std::memcmp(&scale[0], &scale[1], sizeof(float)), 0) << n;
+            "dequantize");
+        for (const float* smooth : {static_cast<const float*>(nullptr), s.as<const float>()}) {
+          float scale[2] = {0, 0};
+          int which = 0;
+          ExpectSameAsScalar<int8_t>(
+              n,
+              [&](const KernelTable& t, int8_t* y) {
+                std::vector<float> z(xs, xs + n);
+                t.quantize_per_token.run(z.data(), smooth, n, rules, y, &scale[which++]);
+              },
+              "token");
+          EXPECT_EQ(std::memcmp(&scale[0], &scale[1], sizeof(float)), 0) << n;
+        }
       }
       if (n % 2 == 0) {
         GuardedBuffer sin = Row<Bf16>(n);
         for (int64_t j = 0; j < n; ++j) sin.as<Bf16>()[j] = random.NormalBf16();
-        ExpectSameAsScalar<Bf16>(
-            n, [&](const KernelTable& t, Bf16* y) { t.rope.run(xs, bfs, sin.as<Bf16>(), n, y); }, "rope");
+        for (const RopeStyle style :
+             {RopeStyle::kInterleavedToHalf, RopeStyle::kHalf, RopeStyle::kInterleaved, RopeStyle::kNone}) {
+          ExpectSameAsScalar<Bf16>(
+              n, [&](const KernelTable& t, Bf16* y) { t.rope.run(xs, bfs, sin.as<Bf16>(), n, style, y); }, "rope");
+        }
       }
     }
   }
@@ -132,8 +148,13 @@ TEST_P(RowKernelsTest, SpecialValues) {
         x[static_cast<size_t>(at)] = special;
         std::vector<int8_t> q(static_cast<size_t>(n), 55);
         float scale = -1.0f;
-        std::vector<float> z = x;
-        GetParam().table.quantize_per_token.run(z.data(), nullptr, n, q.data(), &scale);
+        for (const NumericRules rules : {NumericRules::kA2, NumericRules::k950}) {
+          std::vector<float> z = x;
+          GetParam().table.quantize_per_token.run(z.data(), nullptr, n, rules, q.data(), &scale);
+          EXPECT_TRUE(std::isnan(special) ? std::isnan(scale) : scale == inf);
+          for (const int8_t value : q) EXPECT_EQ(value, 0);
+        }
+        GetParam().table.quantize_per_group.run(x.data(), 0.5f, n, q.data(), &scale);
         EXPECT_TRUE(std::isnan(special) ? std::isnan(scale) : scale == inf);
         for (const int8_t value : q) EXPECT_EQ(value, 0);
 
@@ -152,24 +173,42 @@ TEST_P(RowKernelsTest, SpecialValues) {
 
 TEST_P(RowKernelsTest, ZeroRowQuantisesToZeros) {
   std::vector<float> x(70, 0.0f);
-  std::vector<int8_t> q(70, 55);
-  float scale = -1.0f;
-  GetParam().table.quantize_per_token.run(x.data(), nullptr, 70, q.data(), &scale);
-  EXPECT_EQ(scale, 0.0f);
-  for (const int8_t value : q) EXPECT_EQ(value, 0);
+  std::vector<int8_t> q(70);
+  const auto expect_zeros = [&](auto quantize) {
+    q.assign(70, 55);
+    float scale = -1.0f;
+    quantize(&scale);
+    EXPECT_EQ(scale, 0.0f);
+    for (const int8_t value : q) EXPECT_EQ(value, 0);
+  };
+  for (const NumericRules rules : {NumericRules::kA2, NumericRules::k950}) {
+    expect_zeros(
+        [&](float* scale) { GetParam().table.quantize_per_token.run(x.data(), nullptr, 70, rules, q.data(), scale); });
+  }
+  expect_zeros([&](float* scale) { GetParam().table.quantize_per_group.run(x.data(), 0.9f, 70, q.data(), scale); });
 }
 
+// x = (1, 2, 3, 4) and a cosine and a sine of its own for every output.
 TEST_P(RowKernelsTest, RopeByHand) {
-  // x = (1 + 2j, 3 + 4j), angles with cos 0.5, sin 0.25 and cos -1, sin 2; the second half has angles of its own.
   const float x[] = {1, 2, 3, 4};
   const Bf16 cos[] = {RoundToBf16(0.5f), RoundToBf16(-1.0f), RoundToBf16(8.0f), RoundToBf16(16.0f)};
   const Bf16 sin[] = {RoundToBf16(0.25f), RoundToBf16(2.0f), RoundToBf16(32.0f), RoundToBf16(64.0f)};
-  Bf16 out[4];
-  GetParam().table.rope.run(x, cos, sin, 4, out);
-  EXPECT_EQ(ToFloat(out[0]), 1 * 0.5f - 2 * 0.25f);
-  EXPECT_EQ(ToFloat(out[1]), 3 * -1.0f - 4 * 2.0f);
-  EXPECT_EQ(ToFloat(out[2]), 2 * 8.0f + 1 * 32.0f);
-  EXPECT_EQ(ToFloat(out[3]), 4 * 16.0f + 3 * 64.0f);
+  struct Case {
+    RopeStyle style;
+    float expected[4];
+  };
+  for (const Case& c : {Case{RopeStyle::kInterleavedToHalf,
+                             {1 * 0.5f - 2 * 0.25f, 3 * -1.0f - 4 * 2.0f, 2 * 8.0f + 1 * 32.0f, 4 * 16.0f + 3 * 64.0f}},
+                        Case{RopeStyle::kHalf,
+                             {1 * 0.5f - 3 * 0.25f, 2 * -1.0f - 4 * 2.0f, 3 * 8.0f + 1 * 32.0f, 4 * 16.0f + 2 * 64.0f}},
+                        Case{RopeStyle::kInterleaved,
+                             {1 * 0.5f - 2 * 0.25f, 2 * -1.0f + 1 * 2.0f, 3 * 8.0f - 4 * 32.0f, 4 * 16.0f + 3 * 64.0f}},
+                        Case{RopeStyle::kNone, {1, 2, 3, 4}}}) {
+    Bf16 out[4];
+    const bool rotates = c.style != RopeStyle::kNone;
+    GetParam().table.rope.run(x, rotates ? cos : nullptr, rotates ? sin : nullptr, 4, c.style, out);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(ToFloat(out[i]), c.expected[i]) << static_cast<int>(c.style) << " " << i;
+  }
 }
 
 TEST_P(RowKernelsTest, RmsNormByHand) {
@@ -184,16 +223,61 @@ TEST_P(RowKernelsTest, RmsNormByHand) {
 
 TEST_P(RowKernelsTest, QuantisationByHand) {
   // A = 254, so the factor is 0.5 and 3 and 5 become the ties 1.5 and 2.5.
-  float x[] = {254, 3, 5, -3, 1};
-  int8_t q[5];
+  const int8_t expected[] = {127, 2, 2, -2, 0};
+  for (const NumericRules rules : {NumericRules::kA2, NumericRules::k950}) {
+    float x[] = {254, 3, 5, -3, 1};
+    int8_t q[5];
+    float scale;
+    GetParam().table.quantize_per_token.run(x, nullptr, 5, rules, q, &scale);
+    EXPECT_EQ(scale, 2.0f);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(q[i], expected[i]) << i;
+  }
+}
+
+// The two generations' formulas, which differ in the last bits of scales and dequantised sums.
+TEST_P(RowKernelsTest, TheRulesDiffer) {
+  RandomValues random(3);
+  int scales = 0, dequantized = 0;
+  for (int row = 0; row < 2000; ++row) {
+    float x[64], scale[2], out[2][64];
+    int8_t q[2][64];
+    int32_t sums[64];
+    for (int i = 0; i < 64; ++i) {
+      x[i] = random.Normal();
+      sums[i] = static_cast<int32_t>(random.Below(1 << 24));
+    }
+    for (const NumericRules rules : {NumericRules::kA2, NumericRules::k950}) {
+      const auto which = static_cast<int>(rules);
+      float z[64];
+      std::memcpy(z, x, sizeof(z));
+      GetParam().table.quantize_per_token.run(z, nullptr, 64, rules, q[which], &scale[which]);
+      GetParam().table.dequantize.run(sums, 0.37f, x, 64, rules, out[which]);
+      float amax = 0.0f;
+      for (const float value : x) amax = std::fmax(amax, std::fabs(value));
+      const bool is_a2 = rules == NumericRules::kA2;
+      ASSERT_EQ(scale[which], is_a2 ? amax / 127.0f : amax * (1.0f / 127.0f));
+      for (int i = 0; i < 64; ++i) {
+        ASSERT_EQ(q[which][i], RoundToInt8(is_a2 ? x[i] * (127.0f / amax) : x[i] / scale[which]));
+        const auto sum = static_cast<float>(sums[i]);
+        ASSERT_EQ(out[which][i], is_a2 ? (sum * 0.37f) * x[i] : (sum * x[i]) * 0.37f);
+      }
+    }
+    scales += scale[0] != scale[1] ? 1 : 0;
+    for (int i = 0; i < 64; ++i) dequantized += out[0][i] != out[1][i] ? 1 : 0;
+  }
+  EXPECT_GT(scales, 0);
+  EXPECT_GT(dequantized, 0);
+}
+
+// A = 508 and alpha = 0.5: L = 254, the scale 2; the largest saturates at 127, and 3 and 5 are ties.
+TEST_P(RowKernelsTest, GroupsAreClipped) {
+  const float x[] = {-508, 300, 254, 3, 5, -3, 0};
+  const int8_t expected[] = {-127, 127, 127, 2, 2, -2, 0};
+  int8_t q[7];
   float scale;
-  GetParam().table.quantize_per_token.run(x, nullptr, 5, q, &scale);
-  EXPECT_EQ(scale, 2.0f);
-  EXPECT_EQ(q[0], 127);
-  EXPECT_EQ(q[1], 2);
-  EXPECT_EQ(q[2], 2);
-  EXPECT_EQ(q[3], -2);
-  EXPECT_EQ(q[4], 0);
+  GetParam().table.quantize_per_group.run(x, 0.5f, 7, q, &scale);
+  EXPECT_EQ(scale, 254.0f * (1.0f / 127.0f));
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(q[i], expected[i]) << i;
 }
 
 TEST_P(RowKernelsTest, TheQueryIsRoundedTwiceWithTiesAway) {

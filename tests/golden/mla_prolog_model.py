@@ -1,24 +1,39 @@
-"""NumPy golden model of the MLA prolog operator ("staged" A2/A3 numerics).
+"""NumPy golden model of the MLA prolog operator ("staged" numerics, A2/A3 devices and the 950).
 
 The model was written from the operator's numerical specification alone; it shares no code
 and no design with the C++ sources, so that agreement between the two means something.
 
 Rules followed everywhere:
-  * a bf16 tensor is a uint16 array of bit patterns; conversions are the functions below;
-  * a bf16 matmul is summed in float64, k ascending, rounded once to float32 and then to bf16;
-  * an int8 matmul is exact;
+  * a matmul of bf16 or 8-bit float values is summed in float64, k ascending, and rounded once to
+    float32; an int8 matmul is exact;
   * everything else is float32, one rounding per operation, no fused multiply-add;
   * a NaN result always has the bits 0x7FC0 (bf16) or 0x7FC00000 (float32).
 """
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-F32 = np.float32
-SCENARIOS = ("non_quant", "partial", "partial_kv_per_channel", "full_int8",
-             "full_int8_kv_per_tensor")
-CACHE_MODES = ("PA_BSND", "PA_NZ")
+from layouts import CACHE_MODES, logical_weight, scatter, token_slots
+from number_formats import (E4M3, F32, HIF8, INT8, Format, canonical_nan, from_bf16, from_e8m0,
+                            round_bf16, to_bf16, to_bf16_away, to_e4m3, to_int8_query)
+
+# Scenario -> weightQuantMode, kvCacheQuantMode.
+SCENARIOS = {"non_quant": (0, 0), "partial": (1, 0), "partial_kv_per_channel": (1, 2),
+             "partial_kv_per_group": (1, 3)}
+for _name, _weight_quant in (("int8", 2), ("mxfp8", 3), ("fp8", 4), ("hif8", 5)):
+    SCENARIOS["full_" + _name] = (_weight_quant, 0)
+    SCENARIOS[f"full_{_name}_kv_per_tensor"] = (_weight_quant, 1)
+    SCENARIOS[f"full_{_name}_kv_per_group"] = (_weight_quant, 3)
+SOCS = ("ascend910b", "ascend950")
+MX = 3                # weightQuantMode of E4M3 with E8M0 scales
 LANES = 64            # width of the vector unit that sums the squares of the norm
+TILE = 128            # columns of the key that share a scale in the per-group caches
+MX_BLOCK = 32         # values that share an E8M0 scale
+GROUP_FLOOR = F32(1e-4)     # of the largest magnitude of a tile of 8-bit floats
+
+# Where a value is rounded to bf16 on its way. A point can be toggled (rounded where it must not
+# be, or not where it must), to see what a wrong rounding does to the outputs.
+POINTS = ("cq", "ckv_kr", "norm_cq", "qc", "qr", "norm_ckv", "qn", "rope")
 
 
 class Dims(NamedTuple):
@@ -31,127 +46,47 @@ class Dims(NamedTuple):
     kv_rank: int
 
 
-# ---------------------------------------------------------------- number formats
+class Mode(NamedTuple):
+    """What the operator is told besides tensors and sizes."""
+    scenario: str
+    cache_mode: str
+    epsilon_cq: float = 1e-5
+    epsilon_ckv: float = 1e-5
+    soc: str = "ascend910b"
+    qc_qr_scale: float = 1.0
+    kc_scale: float = 1.0
 
-def to_bf16(values) -> np.ndarray:
-    """float32 -> bf16 bits, round to nearest even; NaN becomes 0x7FC0."""
-    values = np.ascontiguousarray(values, dtype=F32)
-    bits = values.view(np.uint32).astype(np.uint64)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
+    @property
+    def weight_quant(self) -> int:
+        return SCENARIOS[self.scenario][0]
 
+    @property
+    def kv_quant(self) -> int:
+        return SCENARIOS[self.scenario][1]
 
-def from_bf16(bits) -> np.ndarray:
-    """bf16 bits -> float32 (exact)."""
-    bits = np.ascontiguousarray(bits)
-    if bits.dtype != np.uint16:
-        raise TypeError(f"bf16 tensors are uint16 arrays, got {bits.dtype}")
-    return (bits.astype(np.uint32) << 16).view(F32)
+    @property
+    def full(self) -> bool:
+        return self.weight_quant >= 2
 
+    @property
+    def is_950(self) -> bool:
+        return self.soc == "ascend950"
 
-def round_bf16(values) -> np.ndarray:
-    """float32 -> nearest bf16 value, as float32."""
-    return from_bf16(to_bf16(values))
-
-
-def canonical_nan(values: np.ndarray) -> np.ndarray:
-    """float32 array with every NaN replaced by the positive quiet NaN 0x7FC00000."""
-    return np.where(np.isnan(values), F32(np.nan), values).astype(F32)
-
-
-def to_int8(values) -> np.ndarray:
-    """Nearest integer, ties to even, saturated to [-128, 127]; NaN -> 0."""
-    clipped = np.clip(np.rint(np.asarray(values, dtype=F32)), -128, 127)
-    return np.where(np.isnan(clipped), 0, clipped).astype(np.int8)
+    @property
+    def format(self) -> Format:
+        """The 8-bit type of the call."""
+        return {0: None, 1: INT8, 2: INT8, MX: E4M3, 4: E4M3, 5: HIF8}[self.weight_quant]
 
 
-def round_half_away(values) -> np.ndarray:
-    """Nearest IEEE binary16 value, ties away from zero, as float64 (exact)."""
-    values = np.asarray(values, dtype=np.float64)
-    magnitude = np.abs(values)
-    _, exponent = np.frexp(magnitude)                      # magnitude = [0.5, 1) * 2^exponent
-    spacing = np.ldexp(1.0, np.maximum(exponent, -13) - 11)
-    half = np.floor(magnitude / spacing + 0.5) * spacing
-    half = np.where(half >= 65536.0, np.inf, half)
-    return np.copysign(half, values)
-
-
-def to_int8_query(values) -> np.ndarray:
-    """The arch22 query cast: to binary16 and then to int8, both with ties away from zero."""
-    half = round_half_away(np.asarray(values, dtype=F32))
-    rounded = np.clip(np.copysign(np.floor(np.abs(half) + 0.5), half), -128, 127)
-    return np.where(np.isnan(rounded), 0, rounded).astype(np.int8)
-
-
-# ---------------------------------------------------------------- layouts
-
-def block_columns(dtype) -> int:
-    """C0: the columns of a 32-byte block, 16 for bf16 and 32 for int8."""
-    return 32 // np.dtype(dtype).itemsize
-
-
-def nz_offset(k: int, n: int, rows: int, c0: int) -> int:
-    """Element offset of w[k, n] in the FRACTAL_NZ image of a weight with `rows` rows."""
-    padded_rows = -(-rows // 16) * 16
-    return (n // c0) * padded_rows * c0 + k * c0 + n % c0
-
-
-def nz_pack(weight: np.ndarray) -> np.ndarray:
-    """Logical (K, N) -> storage (ceil(N/C0), ceil(K/16), 16, C0), zero padded."""
-    rows, columns = weight.shape
-    c0 = block_columns(weight.dtype)
-    k_blocks, n_blocks = -(-rows // 16), -(-columns // c0)
-    padded = np.zeros((k_blocks * 16, n_blocks * c0), dtype=weight.dtype)
-    padded[:rows, :columns] = weight
-    blocks = padded.reshape(k_blocks, 16, n_blocks, c0).transpose(2, 0, 1, 3)
-    return np.ascontiguousarray(blocks)
-
-
-def nz_unpack(storage: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Storage (ceil(N/C0), ceil(K/16), 16, C0) -> logical (rows, columns)."""
-    c0 = block_columns(storage.dtype)
-    expected = (-(-columns // c0), -(-rows // 16), 16, c0)
-    if storage.shape != expected:
-        raise ValueError(f"NZ weight has shape {storage.shape}, expected {expected}")
-    padded = storage.transpose(1, 2, 0, 3).reshape(expected[1] * 16, expected[0] * c0)
-    return np.ascontiguousarray(padded[:rows, :columns])
-
-
-def cache_offsets(slot: int, width: int, block_size: int, mode: str, c0: int) -> np.ndarray:
-    """Element offsets of the `width` elements of a cache row."""
-    element = np.arange(width)
-    if mode == "PA_BSND":
-        return slot * width + element
-    page, row = divmod(slot, block_size)
-    return (page * block_size * width + (element // c0) * block_size * c0
-            + row * c0 + element % c0)
-
-
-def scatter(cache: np.ndarray, rows: np.ndarray, index: np.ndarray, mode: str) -> np.ndarray:
-    """Copy of `cache` [BlockNum, BlockSize, 1, W] with row t of `rows` at slot index[t].
-
-    Negative slots are skipped; tokens go in ascending order, so the last duplicate stays;
-    without blocks nothing is written; a slot past the end is an error.
-    """
-    block_num, block_size, _, width = cache.shape
-    c0 = block_columns(cache.dtype)
-    if mode == "PA_NZ" and width % c0:
-        raise ValueError(f"PA_NZ needs a row width that is a multiple of {c0}, got {width}")
-    result = cache.copy()
-    flat = result.reshape(-1)
-    for token, slot in enumerate(index):
-        if slot < 0 or block_num == 0:
-            continue
-        if slot >= block_num * block_size:
-            raise ValueError(f"cache_index {slot} is beyond the cache")
-        flat[cache_offsets(int(slot), width, block_size, mode, c0)] = rows[token]
-    return result
+def group_row_bytes(dims: Dims) -> int:
+    """Bytes of a per-group cache row: 8-bit c_kv, bf16 rope, a float32 scale for each tile."""
+    return dims.kv_rank + 2 * dims.rope + 4 * -(-dims.kv_rank // TILE)
 
 
 # ---------------------------------------------------------------- steps
 
-def matmul_bf16(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Product of bf16-valued float32 matrices: float64 sum, k ascending, one fp32 rounding.
+def matmul(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Product of matrices: float64 sum, k ascending, one fp32 rounding.
 
     Written as a loop so that the order of additions does not depend on a BLAS.
     """
@@ -162,12 +97,27 @@ def matmul_bf16(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return total.astype(F32)
 
 
-def matmul_int8_dequant(left, right, token_scale, channel_scale) -> np.ndarray:
-    """Exact int8 product, then * token scale, then * channel scale (arch22 order)."""
+def matmul_int8(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Exact int8 product as float32."""
     total = left.astype(np.int64) @ right.astype(np.int64)
     if total.size and np.abs(total).max() >= 2 ** 31:
         raise OverflowError("int32 accumulator overflow")
-    return (total.astype(F32) * token_scale.reshape(-1, 1)) * channel_scale.reshape(1, -1)
+    return total.astype(F32)
+
+
+def matmul_mx(left, left_scale, right, right_scale) -> np.ndarray:
+    """E4M3 product; left_scale [M, K/32] and right_scale [N, K/32] are E8M0 codes."""
+    left_scale = np.repeat(from_e8m0(left_scale), MX_BLOCK, axis=1)
+    right_scale = np.repeat(from_e8m0(right_scale), MX_BLOCK, axis=1).T
+    return matmul(E4M3.decode(left) * left_scale, E4M3.decode(right) * right_scale)
+
+
+def dequantise(total, token_scale, channel_scale, is_950: bool) -> np.ndarray:
+    """Accumulator times token scale and channel scale; the 950 takes the channel first."""
+    token_scale, channel_scale = token_scale.reshape(-1, 1), channel_scale.reshape(1, -1)
+    if is_950:
+        return (total * channel_scale) * token_scale
+    return (total * token_scale) * channel_scale
 
 
 def rms_norm(x: np.ndarray, gamma: np.ndarray, epsilon: float) -> np.ndarray:
@@ -185,14 +135,36 @@ def rms_norm(x: np.ndarray, gamma: np.ndarray, epsilon: float) -> np.ndarray:
     return (x / root) * gamma
 
 
-def dynamic_quant(z: np.ndarray, cast=to_int8) -> Tuple[np.ndarray, np.ndarray]:
-    """int8 values and dequant scale of each row (last axis); NaN anywhere makes scale NaN."""
+def apply_factor(y: np.ndarray, factor: float) -> np.ndarray:
+    """y * factor, unless the factor is closer to 1 than FLT_EPSILON or is NaN."""
+    factor = F32(factor)
+    enabled = np.abs(factor - F32(1)) >= np.finfo(F32).eps
+    return y * factor if enabled else y
+
+
+def dynamic_quant(z: np.ndarray, fmt: Format = INT8, is_950: bool = False, cast=None):
+    """8-bit values and dequant scale of each row (last axis); NaN anywhere makes the scale NaN."""
+    cast = cast or fmt.encode
     largest = np.abs(z).max(axis=-1, keepdims=True)
-    return cast(z * (F32(127) / largest)), largest / F32(127)
+    if is_950:
+        scale = largest * (F32(1) / F32(fmt.largest))
+        return cast(z / scale), scale
+    return cast(z * (F32(fmt.largest) / largest)), largest / F32(fmt.largest)
+
+
+def mx_quant(y: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """E4M3 codes and E8M0 scales of rows in blocks of 32; goes through bf16 with ties away."""
+    bits = to_bf16_away(y).reshape(y.shape[0], y.shape[1] // MX_BLOCK, MX_BLOCK)
+    exponent = ((bits >> 7) & 0xFF).max(axis=-1, keepdims=True).astype(np.int64)
+    scale = np.where(exponent == 255, 255, np.maximum(exponent - 8, 0))
+    data = round_bf16(from_bf16(bits) * np.ldexp(F32(1), 127 - scale).astype(F32))
+    codes = to_e4m3(np.clip(data, -448, 448))
+    codes = np.where(exponent == 0, 0, codes).astype(np.uint8)
+    return codes.reshape(y.shape), scale[..., 0].astype(np.uint8)
 
 
 def rope(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
-    """RoPE of [..., Dr] rows, interleaved pairs in, half-split out; returns bf16 bits.
+    """RoPE of [..., Dr] rows in float32, interleaved pairs in, half-split out.
 
     Both halves of cos and sin are read; they need not be equal.
     """
@@ -200,100 +172,173 @@ def rope(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
     even, odd = x[..., 0::2], x[..., 1::2]
     first = even * cos[..., :h] + odd * (-sin[..., :h])
     second = odd * cos[..., h:] + even * sin[..., h:]
-    return to_bf16(np.concatenate([first, second], axis=-1))
+    return np.concatenate([first, second], axis=-1)
+
+
+def group_rows(c: np.ndarray, k_r: np.ndarray, fmt: Format, alpha) -> np.ndarray:
+    """Per-group cache rows as bytes: 8-bit c, bf16 bits k_r, float32 scales of the tiles.
+
+    int8 clips at alpha times the largest magnitude; the 8-bit floats do not clip, and take the
+    largest magnitude to be 1e-4 at least.
+    """
+    codes, scales = [], []
+    for start in range(0, c.shape[1], TILE):
+        tile = c[:, start:start + TILE]
+        largest = np.abs(tile).max(axis=1, keepdims=True)
+        if fmt is INT8:
+            limit = largest * F32(alpha)
+            clipped = np.minimum(np.maximum(tile, -limit), limit)
+            scale = limit * (F32(1) / F32(127))
+            quotient = clipped * (F32(1) / scale)
+        else:
+            scale = np.maximum(largest, GROUP_FLOOR) * (F32(1) / F32(fmt.largest))
+            quotient = tile / scale
+        codes.append(fmt.encode(quotient).view(np.uint8))
+        scales.append(canonical_nan(scale))
+    parts = codes + [part.astype(part.dtype.newbyteorder("<")).view(np.uint8)
+                     for part in (k_r, np.concatenate(scales, axis=1))]
+    return np.concatenate(parts, axis=1)
 
 
 # ---------------------------------------------------------------- operator
 
-def mla_prolog(tensors: Dict[str, np.ndarray], scenario: str, cache_mode: str,
-               epsilon_cq: float, epsilon_ckv: float, dims: Dims) -> Dict[str, np.ndarray]:
-    """Run the operator. `tensors` uses torch_npu's names; weights are 4-D NZ images.
+def mla_prolog(tensors: Dict[str, np.ndarray], mode: Mode, dims: Dims,
+               toggled: Optional[str] = None) -> Dict[str, np.ndarray]:
+    """Run the operator. `tensors` uses torch_npu's names; `toggled` names one of POINTS.
 
-    Returns outputs (query, query_rope, kv_cache, kr_cache and, per-tensor only,
-    dequant_scale_q_nope) in the form of token_x, and intermediates by flat token:
-      c_q [T,Hcq]   norm result before smooth scales; bf16 in non_quant, else float32
-      c_q_int8, c_q_scale [T,1]   the dynamically quantised c_q (quantised scenarios)
+    Returns outputs in the form of token_x: query, query_rope, kv_cache, kr_cache, query_norm,
+    dequant_scale_q_norm (quantised scenarios) and dequant_scale_q_nope (per-tensor);
+    and intermediates by flat token:
+      c_q [T,Hcq]   norm result, with qc_qr_scale, before smooth scales; bf16 in non_quant
+      c_q_int8, c_q_scale [T,1]   the dynamically quantised c_q (int8 scenarios)
       q_c [T,N,D] bf16; q_r [T,N,Dr] float32 before RoPE
-      c_kv [T,Hckv] float32 norm result; k_r [T,Dr] float32 before RoPE
+      c_kv [T,Hckv] float32 norm result, with kc_scale; k_r [T,Dr] float32 before RoPE
     """
-    if scenario not in SCENARIOS or cache_mode not in CACHE_MODES:
-        raise ValueError(f"unknown scenario or cache mode: {scenario}, {cache_mode}")
+    if (mode.scenario not in SCENARIOS or mode.cache_mode not in CACHE_MODES
+            or mode.soc not in SOCS or toggled not in POINTS + (None,)):
+        raise ValueError(f"unknown mode {mode} or point {toggled}")
     with np.errstate(all="ignore"):
-        return _run(tensors, scenario, cache_mode, epsilon_cq, epsilon_ckv, dims)
+        return _Run(tensors, mode, dims, toggled).run()
 
 
-def _project_x(tensors, x, name, columns, dims, full) -> np.ndarray:
-    """x * weight_<name>: bf16-rounded in non-quant and partial, fp32 dequantised in full."""
-    weight = nz_unpack(tensors["weight_" + name], dims.hidden, columns)
-    if full:
-        return matmul_int8_dequant(x, weight, tensors["dequant_scale_x"],
-                                   tensors["dequant_scale_w_" + name])
-    return round_bf16(matmul_bf16(from_bf16(x), from_bf16(weight)))
+class _Run:
+    """One call; the steps share the arguments."""
 
+    def __init__(self, tensors, mode, dims, toggled):
+        self.tensors, self.mode, self.dims, self.toggled = tensors, mode, dims, toggled
+        self.lead = tensors["token_x"].shape[:-1]
+        self.x = tensors["token_x"].reshape(-1, dims.hidden)
+        self.tokens = self.x.shape[0]
+        self.cos = from_bf16(tensors["rope_cos"]).reshape(self.tokens, dims.rope)
+        self.sin = from_bf16(tensors["rope_sin"]).reshape(self.tokens, dims.rope)
+        self.result = {}
 
-def _project_query(tensors, c_q, scenario, dims, result) -> np.ndarray:
-    """c_q * weight_uq_qr, with the quantisation of c_q; fills the c_q results."""
-    columns = dims.heads * (dims.nope + dims.rope)
-    weight = nz_unpack(tensors["weight_uq_qr"], dims.q_rank, columns)
-    if scenario == "non_quant":
-        result["c_q"] = to_bf16(c_q)
-        return round_bf16(matmul_bf16(from_bf16(result["c_q"]), from_bf16(weight)))
-    result["c_q"] = canonical_nan(c_q)
-    smooth = tensors.get("smooth_scales_cq")
-    if smooth is not None:
-        c_q = c_q * smooth.reshape(1, -1)
-    quantised, scale = dynamic_quant(c_q)
-    result["c_q_int8"], result["c_q_scale"] = quantised, canonical_nan(scale)
-    return matmul_int8_dequant(quantised, weight, scale, tensors["dequant_scale_w_uq_qr"])
+    def bf(self, point: str, rounded: bool, values):
+        """`values`, rounded to bf16 if `rounded`, the other way round at the toggled point."""
+        return round_bf16(values) if rounded != (point == self.toggled) else values
 
+    def project(self, left, left_scale, name, columns) -> np.ndarray:
+        """left * weight_<name> in float32, dequantised; the weight's type decides how."""
+        weight = logical_weight(self.tensors["weight_" + name], left.shape[1], columns)
+        if weight.dtype == np.uint16:
+            return matmul(left, from_bf16(weight))
+        scale = self.tensors["dequant_scale_w_" + name]
+        if self.mode.weight_quant == MX:
+            return matmul_mx(left, left_scale, weight, scale)
+        if weight.dtype == np.int8:
+            total = matmul_int8(left, weight)
+        else:
+            total = matmul(self.mode.format.decode(left), self.mode.format.decode(weight))
+        return dequantise(total, left_scale, scale, self.mode.is_950)
 
-def _run(tensors, scenario, cache_mode, epsilon_cq, epsilon_ckv, dims):
-    full = scenario.startswith("full_int8")
-    lead = tensors["token_x"].shape[:-1]
-    x = tensors["token_x"].reshape(-1, dims.hidden)
-    tokens = x.shape[0]
-    cos = from_bf16(tensors["rope_cos"]).reshape(tokens, dims.rope)
-    sin = from_bf16(tensors["rope_sin"]).reshape(tokens, dims.rope)
-    gamma_cq = from_bf16(tensors["rmsnorm_gamma_cq"])
-    gamma_ckv = from_bf16(tensors["rmsnorm_gamma_ckv"])
-    result = {}
+    def project_x(self, point, name, columns) -> np.ndarray:
+        x = self.x if self.mode.full else from_bf16(self.x)
+        values = self.project(x, self.tensors.get("dequant_scale_x"), name, columns)
+        return self.bf(point, not self.mode.full, values)
 
-    # Query path.
-    c_q = _project_x(tensors, x, "dq", dims.q_rank, dims, full)
-    c_q = rms_norm(c_q, gamma_cq, epsilon_cq)
-    q = _project_query(tensors, c_q, scenario, dims, result)
-    q = q.reshape(tokens, dims.heads, dims.nope + dims.rope)
-    q_c, q_r = to_bf16(q[..., :dims.nope]), q[..., dims.nope:]
-    result["q_c"], result["q_r"] = q_c, canonical_nan(q_r)
-    weight_uk = from_bf16(tensors["weight_uk"])
-    query = np.zeros((tokens, dims.heads, dims.kv_rank), dtype=np.uint16)
-    for head in range(dims.heads):
-        query[:, head] = to_bf16(matmul_bf16(from_bf16(q_c[:, head]), weight_uk[head]))
-    query_rope = rope(q_r, cos[:, None], sin[:, None])
-    if scenario == "full_int8_kv_per_tensor":
-        factor = tensors["quant_scale_ckv"].reshape(-1)[0]      # only element 0 counts
-        query, scale = dynamic_quant(from_bf16(query), to_int8_query)
-        query_rope = to_bf16(from_bf16(query_rope) * (factor / scale))
-        result["dequant_scale_q_nope"] = canonical_nan(scale)
-    result["query"] = query.reshape(lead + query.shape[1:])
-    result["query_rope"] = query_rope.reshape(lead + query_rope.shape[1:])
+    def norm(self, x, which, epsilon, factor) -> np.ndarray:
+        gamma = from_bf16(self.tensors["rmsnorm_gamma_" + which])
+        return apply_factor(rms_norm(x, gamma, epsilon), factor)
 
-    # Key/value path.
-    kv = _project_x(tensors, x, "dkv_kr", dims.kv_rank + dims.rope, dims, full)
-    c_kv = rms_norm(kv[:, :dims.kv_rank], gamma_ckv, epsilon_ckv)
-    k_r = kv[:, dims.kv_rank:]
-    result["c_kv"], result["k_r"] = canonical_nan(c_kv), canonical_nan(k_r)
-    kr_rows = rope(k_r, cos, sin)
-    if scenario == "partial_kv_per_channel":
-        kv_rows = to_int8(c_kv * tensors["quant_scale_ckv"].reshape(1, -1))
-        kr_rows = to_int8(from_bf16(kr_rows) * tensors["quant_scale_ckr"].reshape(1, -1))
-    elif scenario == "full_int8_kv_per_tensor":
-        kv_rows = to_int8(c_kv * tensors["quant_scale_ckv"].reshape(-1)[0])
-    else:
-        kv_rows = to_bf16(c_kv)
-    index = tensors["cache_index"].reshape(-1)
-    for name, rows in (("kv_cache", kv_rows), ("kr_cache", kr_rows)):
-        if tensors[name].dtype != rows.dtype:
-            raise TypeError(f"{name} has dtype {tensors[name].dtype}, expected {rows.dtype}")
-        result[name] = scatter(tensors[name], rows, index, cache_mode)
-    return result
+    def project_query(self, c_q) -> np.ndarray:
+        """c_q * weight_uq_qr, with the quantisation of c_q; fills the c_q results."""
+        mode, result = self.mode, self.result
+        columns = self.dims.heads * (self.dims.nope + self.dims.rope)
+        c_q = self.bf("norm_cq", mode.weight_quant == 0, c_q)
+        if mode.weight_quant == 0:
+            result["c_q"] = result["query_norm"] = to_bf16(c_q)
+            return self.project(c_q, None, "uq_qr", columns)
+        result["c_q"] = canonical_nan(c_q)
+        smooth = self.tensors.get("smooth_scales_cq")
+        if smooth is not None:
+            c_q = c_q * smooth.reshape(1, -1)
+        if mode.weight_quant == MX:
+            values, scale = mx_quant(c_q)
+        else:
+            values, scale = dynamic_quant(c_q, mode.format, mode.is_950)
+            scale = canonical_nan(scale)
+        result["query_norm"], result["dequant_scale_q_norm"] = values, scale
+        if mode.format is INT8:
+            result["c_q_int8"], result["c_q_scale"] = values, scale
+        return self.project(values, scale, "uq_qr", columns)
+
+    def query_path(self):
+        mode, dims, result, tensors = self.mode, self.dims, self.result, self.tensors
+        c_q = self.project_x("cq", "dq", dims.q_rank)
+        q = self.project_query(self.norm(c_q, "cq", mode.epsilon_cq, mode.qc_qr_scale))
+        q = q.reshape(self.tokens, dims.heads, dims.nope + dims.rope)
+        q_c = self.bf("qc", True, q[..., :dims.nope])
+        q_r = self.bf("qr", mode.weight_quant == 0, q[..., dims.nope:])
+        result["q_c"], result["q_r"] = to_bf16(q_c), canonical_nan(q_r)
+        weight_uk = from_bf16(tensors["weight_uk"])
+        query = np.zeros((self.tokens, dims.heads, dims.kv_rank), dtype=F32)
+        for head in range(dims.heads):
+            query[:, head] = matmul(q_c[:, head], weight_uk[head])
+        query = self.bf("qn", True, query)
+        query_rope = self.bf("rope", True, rope(q_r, self.cos[:, None], self.sin[:, None]))
+        if mode.kv_quant == 1:
+            factor = tensors["quant_scale_ckv"].reshape(-1)[0]      # only element 0 counts
+            cast = to_int8_query if mode.format is INT8 and not mode.is_950 else None
+            query, scale = dynamic_quant(query, mode.format, mode.is_950, cast)
+            query_rope = query_rope * (factor / scale)
+            result["dequant_scale_q_nope"] = canonical_nan(scale)
+        else:
+            query = to_bf16(query)
+        result["query"] = query.reshape(self.lead + query.shape[1:])
+        result["query_rope"] = to_bf16(query_rope).reshape(self.lead + query_rope.shape[1:])
+        result["query_norm"] = result["query_norm"].reshape(self.lead + (dims.q_rank,))
+
+    def key_path(self):
+        mode, dims, result, tensors = self.mode, self.dims, self.result, self.tensors
+        kv = self.project_x("ckv_kr", "dkv_kr", dims.kv_rank + dims.rope)
+        c_kv = self.norm(kv[:, :dims.kv_rank], "ckv", mode.epsilon_ckv, mode.kc_scale)
+        k_r = kv[:, dims.kv_rank:]
+        result["c_kv"], result["k_r"] = canonical_nan(c_kv), canonical_nan(k_r)
+        c_kv = self.bf("norm_ckv", False, c_kv)
+        k_r = self.bf("rope", True, rope(k_r, self.cos, self.sin))
+        if mode.kv_quant == 0:
+            kv_rows, kr_rows = to_bf16(c_kv), to_bf16(k_r)
+        elif mode.kv_quant == 1:
+            kv_rows = mode.format.encode(c_kv * tensors["quant_scale_ckv"].reshape(-1)[0])
+            kr_rows = to_bf16(k_r)
+        elif mode.kv_quant == 2:
+            kv_rows = INT8.encode(c_kv * tensors["quant_scale_ckv"].reshape(1, -1))
+            kr_rows = INT8.encode(k_r * tensors["quant_scale_ckr"].reshape(1, -1))
+        else:
+            alpha = tensors["k_nope_clip_alpha"][0] if mode.format is INT8 else None
+            kv_rows = group_rows(c_kv, to_bf16(k_r), mode.format, alpha).view(mode.format.dtype)
+            kr_rows = np.zeros((self.tokens, 0), dtype=np.uint16)
+        kv_cache = tensors["kv_cache"]
+        slots = None
+        if kv_cache.size:
+            slots = token_slots(mode.cache_mode, self.lead, tensors.get("cache_index"),
+                                tensors.get("actual_seq_len"), kv_cache.shape[1])
+        for name, rows in (("kv_cache", kv_rows), ("kr_cache", kr_rows)):
+            if tensors[name].dtype != rows.dtype:
+                raise TypeError(f"{name} has dtype {tensors[name].dtype}, expected {rows.dtype}")
+            result[name] = scatter(tensors[name], rows, slots, mode.cache_mode)
+
+    def run(self):
+        self.query_path()
+        self.key_path()
+        return self.result

@@ -2,7 +2,7 @@
 
 Layout: 8 bytes little-endian header length, a JSON header, the tensor bytes. Each header
 entry has dtype, shape and data_offsets (relative to the end of the header); the entry
-`__metadata__` maps strings to strings. bf16 tensors are uint16 arrays.
+`__metadata__` maps strings to strings. bf16 tensors are uint16 arrays, E4M3 tensors uint8 arrays.
 
 The bytes written depend on the contents only: metadata sorted by key, tensors ordered by
 falling element size and then by name (so each is aligned to its element size), the header
@@ -10,17 +10,19 @@ padded with spaces to a multiple of 8.
 """
 import json
 import struct
-from typing import Dict, Tuple
+from typing import Container, Dict, Tuple
 
 import numpy as np
 
 _DTYPES = {"BF16": np.dtype("<u2"), "F32": np.dtype("<f4"), "I8": np.dtype("i1"),
-           "I32": np.dtype("<i4"), "I64": np.dtype("<i8")}
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+           "U8": np.dtype("u1"), "F8_E4M3": np.dtype("u1"), "I32": np.dtype("<i4"),
+           "I64": np.dtype("<i8")}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items() if name != "F8_E4M3"}
 
 
-def encode(tensors: Dict[str, np.ndarray], metadata: Dict[str, str]) -> bytes:
-    """The bytes of a .safetensors file."""
+def encode(tensors: Dict[str, np.ndarray], metadata: Dict[str, str],
+           e4m3: Container[str] = ()) -> bytes:
+    """The bytes of a .safetensors file; `e4m3` names the uint8 arrays that are E4M3."""
     header = {"__metadata__": dict(sorted(metadata.items()))}
     chunks, offset = [], 0
     for name in sorted(tensors, key=lambda key: (-tensors[key].dtype.itemsize, key)):
@@ -29,7 +31,8 @@ def encode(tensors: Dict[str, np.ndarray], metadata: Dict[str, str]) -> bytes:
         if dtype not in _NAMES:
             raise TypeError(f"{name}: unsupported dtype {tensor.dtype}")
         data = np.ascontiguousarray(tensor, dtype=dtype).tobytes()
-        header[name] = {"dtype": _NAMES[dtype], "shape": list(tensor.shape),
+        header[name] = {"dtype": "F8_E4M3" if name in e4m3 else _NAMES[dtype],
+                        "shape": list(tensor.shape),
                         "data_offsets": [offset, offset + len(data)]}
         chunks.append(data)
         offset += len(data)

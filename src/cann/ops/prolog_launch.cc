@@ -77,7 +77,7 @@ PrologArgs ToArgs(const PreparedCall& prepared, const std::vector<TensorSlot>& s
   args.gamma_ckv = bf16(kGammaCkv);
   args.rope_sin = bf16(kRopeSin);
   args.rope_cos = bf16(kRopeCos);
-  args.cache_index = reinterpret_cast<const int64_t*>(address(kCacheIndex));
+  args.slots.cache_index = reinterpret_cast<const int64_t*>(address(kCacheIndex));
   args.kv_cache = ToCacheView(slots[kKvCache].tensor, prepared.cache_order);
   args.kr_cache = ToCacheView(slots[kKrCache].tensor, prepared.cache_order);
   args.dequant_scale_x = f32(kDequantScaleX);

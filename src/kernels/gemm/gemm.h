@@ -44,6 +44,29 @@ struct GemmS8Args {
 };
 using GemmS8Fn = void (*)(const GemmS8Args& args);
 
+// C = A W in binary32, of 8-bit floats: A has the type of the weight, kE4m3 or kHiF8, and products accumulate without a
+// rounding at the end. Products of two codes are exact in binary32, so the bits are the same on every ISA.
+//
+// With E8M0 scales (E4M3 only) each value is first multiplied by the power of two that its block of kMxGroup along k
+// has in A or in the weight. That is exact while the value is a normal binary32; a product is then rounded before it is
+// added, which matters for what leaves that range only. A NaN scale makes NaNs.
+struct GemmF8Args {
+  const uint8_t* a;
+  int64_t a_row_stride;
+  int64_t rows;
+  WeightView weight;  // kE4m3 or kHiF8
+  int64_t column_begin;
+  int64_t column_end;
+  float* c;
+  int64_t c_row_stride;
+  void* scratch;
+  const uint8_t* a_scales = nullptr;  // [rows, ceil(k / kMxGroup)], or null: no scales
+  int64_t a_scale_stride = 0;         // of rows
+  const uint8_t* w_scales = nullptr;  // [n, ceil(k / kMxGroup)], with a_scales
+  int64_t w_scale_stride = 0;         // of columns
+};
+using GemmF8Fn = void (*)(const GemmF8Args& args);
+
 }  // namespace mlap
 
 #endif  // MLAP_KERNELS_GEMM_GEMM_H_

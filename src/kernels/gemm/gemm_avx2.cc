@@ -1,6 +1,8 @@
-// Matrix products with AVX2 and FMA: bf16 widened to binary32, int8 to pairs of int16 (VPMADDWD, exact).
+// Matrix products with AVX2 and FMA: bf16 and 8-bit floats widened to binary32, int8 to pairs of int16 (VPMADDWD,
+// exact).
 #include <immintrin.h>
 
+#include "kernels/gemm/float8_table.h"
 #include "kernels/gemm/gemm_panel.h"
 #include "kernels/registration.h"
 #include "kernels/vector/vector_avx2.h"
@@ -15,9 +17,8 @@ struct Avx2Tile {
   static constexpr int kTileVectors = 2;
 };
 
-struct Bf16Avx2 : Avx2Tile {
-  using Element = Bf16;
-  using Output = Bf16;
+// A word is a binary32.
+struct F32Avx2 : Avx2Tile {
   using Vector = __m256;
   static constexpr int kStepK = 1;
 
@@ -26,6 +27,11 @@ struct Bf16Avx2 : Avx2Tile {
   static inline void Store(uint32_t* x, Vector v) { _mm256_storeu_ps(reinterpret_cast<float*>(x), v); }
   static inline Vector Broadcast(const uint32_t* x) { return _mm256_broadcast_ss(reinterpret_cast<const float*>(x)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm256_fmadd_ps(w, x, sum); }
+};
+
+struct Bf16Avx2 : F32Avx2 {
+  using Element = Bf16;
+  using Output = Bf16;
 
   static inline void Widen8(const Bf16* x, uint32_t* words) {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
@@ -53,6 +59,46 @@ struct Bf16Avx2 : Avx2Tile {
     }
   }
 };
+
+// Codes are looked up in a table of all 256 values.
+template <class Format>
+struct F8Avx2 : F32Avx2 {
+  using Element = uint8_t;
+  using Output = float;
+  static constexpr Float8Table<Format> kTable = {};
+
+  // VPGATHERDD reads 32 bits at an entry; the upper half, the next entry, is shifted out.
+  static inline void Widen8(const uint8_t* x, uint32_t* words) {
+    const __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)));
+    const __m256i values = _mm256_i32gather_epi32(reinterpret_cast<const int*>(kTable.bf16), codes, 2);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), _mm256_slli_epi32(values, 16));
+  }
+  static inline void MakeWords(const uint8_t* w, int64_t, uint32_t* words) {
+    Widen8(w, words);
+    Widen8(w + 8, words + 8);
+  }
+  static inline void ExpandRow(const uint8_t* a, int64_t count, uint32_t* words) {
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) Widen8(a + i, words + i);
+    for (; i < count; ++i) words[i] = static_cast<uint32_t>(kTable.bf16[a[i]]) << 16;
+  }
+  static inline int32_t RowCorrection(const uint8_t*, int64_t) { return 0; }
+  static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, float* c) {
+    std::memcpy(c, sums + begin, static_cast<size_t>(end - begin) * sizeof(float));
+  }
+};
+
+// A product of scaled values may leave the normal numbers, where a fused addition would show it unrounded.
+struct MxF8Avx2 : F8Avx2<E4m3> {
+  static inline Vector Multiply(Vector w, Vector x) { return _mm256_mul_ps(w, x); }
+  static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm256_add_ps(sum, Multiply(w, x)); }
+};
+
+void GemmF8(const GemmF8Args& args) {
+  if (args.weight.type == ElementType::kHiF8) return PanelGemm<F8Avx2<HiF8>, GemmF8Args>::Run(args);
+  if (args.a_scales != nullptr) return PanelGemm<MxF8Avx2, GemmF8Args>::Run(args);
+  return PanelGemm<F8Avx2<E4m3>, GemmF8Args>::Run(args);
+}
 
 // A word is a pair of consecutive k, widened to int16.
 struct S8Avx2 : Avx2Tile {
@@ -100,6 +146,7 @@ struct S8Avx2 : Avx2Tile {
 void UseGemmAvx2(KernelTable* table) {
   table->gemm_bf16 = {PanelGemm<Bf16Avx2, GemmBf16Args>::Run, "gemm_bf16_bf16_bf16_6x16_avx2"};
   table->gemm_s8 = {PanelGemm<S8Avx2, GemmS8Args>::Run, "gemm_s8_s8_s32_6x16_avx2"};
+  table->gemm_f8 = {GemmF8, "gemm_f8_f8_f32_6x16_avx2"};
 }
 
 }  // namespace mlap

@@ -15,13 +15,16 @@
 //   ExpandRow(a, count, words)  `count` elements of a row of A to words, the last one filled up with zeros
 //   RowCorrection(a, k)      what is taken off every sum of a row
 //   StoreRow(sums, correction, begin, end, c)
-// and lives in an unnamed namespace.
+// and lives in an unnamed namespace. One that offers
+//   Multiply(word, word)
+// has words of binary32 that are multiplied by the E8M0 scales of the arguments before they enter a product.
 #ifndef MLAP_KERNELS_GEMM_GEMM_PANEL_H_
 #define MLAP_KERNELS_GEMM_GEMM_PANEL_H_
 
 #include <cstdint>
 #include <cstring>
 
+#include "base/e8m0.h"
 #include "base/weight_view.h"
 #include "kernels/gemm/gemm.h"
 
@@ -48,6 +51,8 @@ class PanelGemm {
   static constexpr int64_t kPanelSteps = 128;
   static constexpr int64_t kBlockRows = 256;
   static_assert(kPanelColumns % kGroup == 0);
+  static constexpr bool kIsScaled = requires { P::Multiply; };
+  static_assert(!kIsScaled || (P::kStepK == 1 && kPanelSteps % kMxGroup == 0));
 
   struct alignas(64) Scratch {
     uint32_t sums[kBlockRows * kPanelColumns];
@@ -65,10 +70,12 @@ class PanelGemm {
       const int64_t left = args.weight.k - k;
       const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
       MakePanel(args.weight, column, k, count, panel);
+      if constexpr (kIsScaled) ScalePanel(args, column, k, count, panel);
       for (int64_t m = 0; m < rows; m += P::kTileRows) {
         const int64_t tile_rows = rows - m < P::kTileRows ? rows - m : P::kTileRows;
-        RunTile(a + m * args.a_row_stride + k, args.a_row_stride, tile_rows, count, panel, k == 0,
-                sums + m * kPanelColumns, scratch->words);
+        ExpandRows(args, row_begin + m, tile_rows, k, count, scratch->words);
+        const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
+        RunTile(scratch->words, tile_rows, panel, steps, k == 0, sums + m * kPanelColumns);
       }
     }
     const int64_t begin = args.column_begin > column ? args.column_begin - column : 0;
@@ -107,10 +114,44 @@ class PanelGemm {
     }
   }
 
-  static void RunTile(const Element* a, int64_t a_row_stride, int64_t rows, int64_t k_count, const uint32_t* panel,
-                      bool is_first, uint32_t* sums, uint32_t* words) {
-    const int64_t steps = (k_count + P::kStepK - 1) / P::kStepK;
-    for (int64_t m = 0; m < rows; ++m) P::ExpandRow(a + m * a_row_stride, k_count, words + m * kPanelSteps);
+  static void ScalePanel(const Args& args, int64_t first_column, int64_t k_begin, int64_t k_count, uint32_t* panel) {
+    for (int64_t k = 0; k < k_count; k += kMxGroup) {
+      const int64_t end = k_count - k < kMxGroup ? k_count : k + kMxGroup;
+      const uint8_t* scales = args.w_scales + (k_begin + k) / kMxGroup;
+      for (int64_t group = 0; group < kPanelColumns; group += P::kLanes) {
+        alignas(64) uint32_t factors[P::kLanes] = {};
+        for (int64_t j = 0; j < P::kLanes && first_column + group + j < args.weight.n; ++j) {
+          const float factor = ToFloat(E8m0{scales[(first_column + group + j) * args.w_scale_stride]});
+          std::memcpy(&factors[j], &factor, sizeof(factor));
+        }
+        const Vector factor = P::Load(factors);
+        for (int64_t i = k; i < end; ++i) {
+          uint32_t* words = panel + i * kPanelColumns + group;
+          P::Store(words, P::Multiply(P::Load(words), factor));
+        }
+      }
+    }
+  }
+
+  static void ExpandRows(const Args& args, int64_t first_row, int64_t rows, int64_t k_begin, int64_t k_count,
+                         uint32_t* words) {
+    for (int64_t m = first_row; m < first_row + rows; ++m, words += kPanelSteps) {
+      P::ExpandRow(args.a + m * args.a_row_stride + k_begin, k_count, words);
+      if constexpr (kIsScaled) {
+        // Whole vectors: what lies past the row is scratch and enters no product.
+        const uint8_t* scales = args.a_scales + m * args.a_scale_stride + k_begin / kMxGroup;
+        for (int64_t i = 0; i < k_count; i += P::kLanes) {
+          const float factor = ToFloat(E8m0{scales[i / kMxGroup]});
+          uint32_t factor_word;
+          std::memcpy(&factor_word, &factor, sizeof(factor));
+          P::Store(words + i, P::Multiply(P::Load(words + i), P::Broadcast(&factor_word)));
+        }
+      }
+    }
+  }
+
+  static void RunTile(const uint32_t* words, int64_t rows, const uint32_t* panel, int64_t steps, bool is_first,
+                      uint32_t* sums) {
     using Fn = void (*)(const uint32_t*, const uint32_t*, int64_t, bool, uint32_t*);
     static constexpr Fn kTiles[] = {Multiply<1>,       Multiply<Rows(2)>, Multiply<Rows(3)>, Multiply<Rows(4)>,
                                     Multiply<Rows(5)>, Multiply<Rows(6)>, Multiply<Rows(7)>, Multiply<Rows(8)>};

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/bf16.h"
+#include "base/numeric_rules.h"
 
 namespace mlap {
 
@@ -28,11 +29,14 @@ static void NarrowToBf16Row(const float* x, int64_t n, Bf16* out) {
 }
 
 template <class V>
-static void DequantizeRow(const int32_t* x, float token_scale, const float* channel_scale, int64_t n, float* out) {
+static void DequantizeRow(const int32_t* x, float token_scale, const float* channel_scale, int64_t n,
+                          NumericRules rules, float* out) {
   const auto token = V::Broadcast(token_scale);
+  const bool token_first = rules == NumericRules::kA2;
   ForEachVector<V>(n, [=](int64_t j, int count) {
-    const auto scaled = V::Mul(V::LoadInt32(x + j, count), token);
-    V::Store(out + j, V::Mul(scaled, V::Load(channel_scale + j, count)), count);
+    const auto channel = V::Load(channel_scale + j, count);
+    const auto scaled = V::Mul(V::LoadInt32(x + j, count), token_first ? token : channel);
+    V::Store(out + j, V::Mul(scaled, token_first ? channel : token), count);
   });
 }
 
@@ -66,32 +70,54 @@ static float LargestMagnitude(const typename V::U32& largest) {
 }
 
 template <class V>
-static void QuantizePerTokenRow(float* x, const float* smooth, int64_t n, int8_t* out, float* scale) {
+static float RowMagnitude(const float* x, int64_t n) {
   auto largest = V::ZeroBits();
-  ForEachVector<V>(n, [&](int64_t j, int count) {
-    auto z = V::Load(x + j, count);
-    if (smooth != nullptr) {
-      z = V::Mul(z, V::Load(smooth + j, count));
-      V::Store(x + j, z, count);
-    }
-    largest = V::MaxAbsBits(largest, z);
-  });
-  const float amax = LargestMagnitude<V>(largest);
-  *scale = amax / 127.0f;
-  const auto factor = V::Broadcast(127.0f / amax);
-  ForEachVector<V>(n,
-                   [=](int64_t j, int count) { V::StoreInt8(out + j, V::Mul(V::Load(x + j, count), factor), count); });
+  ForEachVector<V>(n, [&](int64_t j, int count) { largest = V::MaxAbsBits(largest, V::Load(x + j, count)); });
+  return LargestMagnitude<V>(largest);
+}
+
+template <class V>
+static void QuantizePerTokenRow(float* x, const float* smooth, int64_t n, NumericRules rules, int8_t* out,
+                                float* scale) {
+  if (smooth != nullptr) {
+    ForEachVector<V>(n, [=](int64_t j, int count) {
+      V::Store(x + j, V::Mul(V::Load(x + j, count), V::Load(smooth + j, count)), count);
+    });
+  }
+  const float amax = RowMagnitude<V>(x, n);
+  if (rules == NumericRules::kA2) {
+    *scale = amax / 127.0f;
+    const auto factor = V::Broadcast(127.0f / amax);
+    ForEachVector<V>(
+        n, [=](int64_t j, int count) { V::StoreInt8(out + j, V::Mul(V::Load(x + j, count), factor), count); });
+  } else {
+    *scale = amax * (1.0f / 127.0f);
+    const auto divisor = V::Broadcast(*scale);
+    ForEachVector<V>(
+        n, [=](int64_t j, int count) { V::StoreInt8(out + j, V::Div(V::Load(x + j, count), divisor), count); });
+  }
 }
 
 template <class V>
 static void QuantizeQueryRow(const float* x, int64_t n, int8_t* out, float* scale) {
-  auto largest = V::ZeroBits();
-  ForEachVector<V>(n, [&](int64_t j, int count) { largest = V::MaxAbsBits(largest, V::Load(x + j, count)); });
-  const float amax = LargestMagnitude<V>(largest);
+  const float amax = RowMagnitude<V>(x, n);
   *scale = amax / 127.0f;
   const auto factor = V::Broadcast(127.0f / amax);
   ForEachVector<V>(
       n, [=](int64_t j, int count) { V::StoreInt8ThroughHalf(out + j, V::Mul(V::Load(x + j, count), factor), count); });
+}
+
+template <class V>
+static void QuantizePerGroupRow(const float* x, float clip_alpha, int64_t n, int8_t* out, float* scale) {
+  const float limit = RowMagnitude<V>(x, n) * clip_alpha;
+  *scale = limit * (1.0f / 127.0f);
+  const auto high = V::Broadcast(limit);
+  const auto low = V::Broadcast(-limit);
+  const auto factor = V::Broadcast(1.0f / *scale);
+  ForEachVector<V>(n, [=](int64_t j, int count) {
+    const auto clipped = V::Min(V::Max(V::Load(x + j, count), low), high);
+    V::StoreInt8(out + j, V::Mul(clipped, factor), count);
+  });
 }
 
 }  // namespace mlap

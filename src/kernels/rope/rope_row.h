@@ -5,22 +5,70 @@
 #include <cstdint>
 
 #include "base/bf16.h"
+#include "base/numeric_rules.h"
 
 namespace mlap {
 
+// How the pairs of a row lie: `count` pairs from pair i on are loaded, from binary32 or bf16, and stored as bf16.
 template <class V>
-static void RopeRow(const float* x, const Bf16* cos, const Bf16* sin, int64_t n, Bf16* out) {
+struct InterleavedPairs {
+  using F32 = typename V::F32;
+  static void Load(const float* x, int64_t, int64_t i, int count, F32* a, F32* b) {
+    V::LoadPairs(x + 2 * i, count, a, b);
+  }
+  static void Load(const Bf16* x, int64_t, int64_t i, int count, F32* a, F32* b) {
+    V::LoadBf16Pairs(x + 2 * i, count, a, b);
+  }
+  static void Store(Bf16* out, int64_t, int64_t i, int count, F32 a, F32 b) {
+    V::StoreBf16Pairs(out + 2 * i, a, b, count);
+  }
+};
+
+template <class V>
+struct HalfPairs {
+  using F32 = typename V::F32;
+  static void Load(const float* x, int64_t half, int64_t i, int count, F32* a, F32* b) {
+    *a = V::Load(x + i, count);
+    *b = V::Load(x + half + i, count);
+  }
+  static void Load(const Bf16* x, int64_t half, int64_t i, int count, F32* a, F32* b) {
+    *a = V::LoadBf16(x + i, count);
+    *b = V::LoadBf16(x + half + i, count);
+  }
+  static void Store(Bf16* out, int64_t half, int64_t i, int count, F32 a, F32 b) {
+    V::StoreBf16(out + i, a, count);
+    V::StoreBf16(out + half + i, b, count);
+  }
+};
+
+template <class V, class In, class Out>
+static void RotateRow(const float* x, const Bf16* cos, const Bf16* sin, int64_t n, Bf16* out) {
   const int64_t half = n / 2;
   for (int64_t i = 0; i < half; i += V::kLanes) {
     const int count = half - i < V::kLanes ? static_cast<int>(half - i) : V::kLanes;
-    typename V::F32 real, imaginary;
-    V::LoadPairs(x + 2 * i, count, &real, &imaginary);
-    const auto minus_sin = V::Negate(V::LoadBf16(sin + i, count));
-    V::StoreBf16(out + i, V::Add(V::Mul(real, V::LoadBf16(cos + i, count)), V::Mul(imaginary, minus_sin)), count);
-    V::StoreBf16(
-        out + half + i,
-        V::Add(V::Mul(imaginary, V::LoadBf16(cos + half + i, count)), V::Mul(real, V::LoadBf16(sin + half + i, count))),
-        count);
+    typename V::F32 real, imaginary, cos_p, cos_q, sin_p, sin_q;
+    In::Load(x, half, i, count, &real, &imaginary);
+    Out::Load(cos, half, i, count, &cos_p, &cos_q);
+    Out::Load(sin, half, i, count, &sin_p, &sin_q);
+    Out::Store(out, half, i, count, V::Add(V::Mul(real, cos_p), V::Mul(imaginary, V::Negate(sin_p))),
+               V::Add(V::Mul(imaginary, cos_q), V::Mul(real, sin_q)));
+  }
+}
+
+template <class V>
+static void RopeRow(const float* x, const Bf16* cos, const Bf16* sin, int64_t n, RopeStyle style, Bf16* out) {
+  switch (style) {
+    case RopeStyle::kInterleavedToHalf:
+      return RotateRow<V, InterleavedPairs<V>, HalfPairs<V>>(x, cos, sin, n, out);
+    case RopeStyle::kHalf:
+      return RotateRow<V, HalfPairs<V>, HalfPairs<V>>(x, cos, sin, n, out);
+    case RopeStyle::kInterleaved:
+      return RotateRow<V, InterleavedPairs<V>, InterleavedPairs<V>>(x, cos, sin, n, out);
+    case RopeStyle::kNone:
+      for (int64_t j = 0; j < n; j += V::kLanes) {
+        const int count = n - j < V::kLanes ? static_cast<int>(n - j) : V::kLanes;
+        V::StoreBf16(out + j, V::Load(x + j, count), count);
+      }
   }
 }
 

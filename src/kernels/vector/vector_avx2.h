@@ -85,6 +85,18 @@ struct VectorAvx2 {
     Split(low.low, low.high, &even->low, &odd->low);
     Split(high.low, high.high, &even->high, &odd->high);
   }
+  // A pair of bf16 is a 32-bit lane, the even element in its lower half.
+  static void LoadBf16Pairs(const Bf16* x, int pairs, F32* even, F32* odd) {
+    Bf16 padded[2 * kLanes];
+    std::memset(static_cast<void*>(padded), 0, sizeof(padded));
+    std::memcpy(static_cast<void*>(padded), x, static_cast<size_t>(pairs) * 2 * sizeof(Bf16));
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(padded));
+    const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(padded + kLanes));
+    const __m256i lower = _mm256_set1_epi32(0xffff);
+    *even = {_mm256_castsi256_ps(_mm256_slli_epi32(first, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(second, 16))};
+    *odd = {_mm256_castsi256_ps(_mm256_andnot_si256(lower, first)),
+            _mm256_castsi256_ps(_mm256_andnot_si256(lower, second))};
+  }
 
   static void Store(float* out, const F32& x, int count) {
     if (count == kLanes) {
@@ -102,6 +114,17 @@ struct VectorAvx2 {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), RoundToBf16Bits(x.low));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 8), RoundToBf16Bits(x.high));
     if (count < kLanes) std::memcpy(static_cast<void*>(out), lanes, static_cast<size_t>(count) * sizeof(Bf16));
+  }
+  static void StoreBf16Pairs(Bf16* out, const F32& even, const F32& odd, int pairs) {
+    Bf16 lanes[2 * kLanes];
+    auto* vectors = reinterpret_cast<__m128i*>(lanes);
+    const __m128i even_low = RoundToBf16Bits(even.low), odd_low = RoundToBf16Bits(odd.low);
+    const __m128i even_high = RoundToBf16Bits(even.high), odd_high = RoundToBf16Bits(odd.high);
+    _mm_storeu_si128(vectors, _mm_unpacklo_epi16(even_low, odd_low));
+    _mm_storeu_si128(vectors + 1, _mm_unpackhi_epi16(even_low, odd_low));
+    _mm_storeu_si128(vectors + 2, _mm_unpacklo_epi16(even_high, odd_high));
+    _mm_storeu_si128(vectors + 3, _mm_unpackhi_epi16(even_high, odd_high));
+    std::memcpy(static_cast<void*>(out), lanes, static_cast<size_t>(pairs) * 2 * sizeof(Bf16));
   }
   static void StoreBytes(int8_t* out, __m256i low, __m256i high, int count) {
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
@@ -138,6 +161,8 @@ struct VectorAvx2 {
   static F32 Add(const F32& a, const F32& b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
   static F32 Mul(const F32& a, const F32& b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
   static F32 Div(const F32& a, const F32& b) { return {_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)}; }
+  static F32 Min(const F32& a, const F32& b) { return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)}; }
+  static F32 Max(const F32& a, const F32& b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
   static F32 Negate(const F32& a) {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     return {_mm256_xor_ps(a.low, sign), _mm256_xor_ps(a.high, sign)};

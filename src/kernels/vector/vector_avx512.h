@@ -36,6 +36,12 @@ struct VectorAvx512 {
     *even = _mm512_permutex2var_ps(low, even_index, high);
     *odd = _mm512_permutex2var_ps(low, odd_index, high);
   }
+  // A pair of bf16 is a 32-bit lane, the even element in its lower half.
+  static void LoadBf16Pairs(const Bf16* x, int pairs, F32* even, F32* odd) {
+    const __m512i bits = _mm512_maskz_loadu_epi32(FirstLanes(pairs), x);
+    *even = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+    *odd = _mm512_castsi512_ps(_mm512_andnot_si512(_mm512_set1_epi32(0xffff), bits));
+  }
 
   static void Store(float* out, F32 x, int count) { _mm512_mask_storeu_ps(out, FirstLanes(count), x); }
 
@@ -52,6 +58,11 @@ struct VectorAvx512 {
   }
   static void StoreBf16(Bf16* out, F32 x, int count) {
     _mm256_mask_storeu_epi16(out, FirstLanes(count), RoundToBf16Bits(x));
+  }
+  static void StoreBf16Pairs(Bf16* out, F32 even, F32 odd, int pairs) {
+    const __m512i low = _mm512_cvtepu16_epi32(RoundToBf16Bits(even));
+    const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(RoundToBf16Bits(odd)), 16);
+    _mm512_mask_storeu_epi32(out, FirstLanes(pairs), _mm512_or_si512(low, high));
   }
   static void StoreInt8(int8_t* out, F32 x, int count) {
     const __mmask16 is_number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
@@ -77,6 +88,8 @@ struct VectorAvx512 {
   static F32 Add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
   static F32 Mul(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
   static F32 Div(F32 a, F32 b) { return _mm512_div_ps(a, b); }
+  static F32 Min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
+  static F32 Max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
   static F32 Negate(F32 a) {
     return _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN)));
   }

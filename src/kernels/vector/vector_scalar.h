@@ -43,12 +43,22 @@ struct VectorScalar {
     *even = ForLanes(pairs, [=](int i) { return x[2 * i]; });
     *odd = ForLanes(pairs, [=](int i) { return x[2 * i + 1]; });
   }
+  static void LoadBf16Pairs(const Bf16* x, int pairs, F32* even, F32* odd) {
+    *even = ForLanes(pairs, [=](int i) { return ToFloat(x[2 * i]); });
+    *odd = ForLanes(pairs, [=](int i) { return ToFloat(x[2 * i + 1]); });
+  }
 
   static void Store(float* out, const F32& x, int count) {
     for (int i = 0; i < count; ++i) out[i] = x.lane[i];
   }
   static void StoreBf16(Bf16* out, const F32& x, int count) {
     for (int i = 0; i < count; ++i) out[i] = RoundToBf16(x.lane[i]);
+  }
+  static void StoreBf16Pairs(Bf16* out, const F32& even, const F32& odd, int pairs) {
+    for (int i = 0; i < pairs; ++i) {
+      out[2 * i] = RoundToBf16(even.lane[i]);
+      out[2 * i + 1] = RoundToBf16(odd.lane[i]);
+    }
   }
   static void StoreInt8(int8_t* out, const F32& x, int count) {
     for (int i = 0; i < count; ++i) out[i] = RoundToInt8(x.lane[i]);
@@ -65,6 +75,12 @@ struct VectorScalar {
   }
   static F32 Div(const F32& a, const F32& b) {
     return ForLanes(kLanes, [&](int i) { return a.lane[i] / b.lane[i]; });
+  }
+  static F32 Min(const F32& a, const F32& b) {
+    return ForLanes(kLanes, [&](int i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  static F32 Max(const F32& a, const F32& b) {
+    return ForLanes(kLanes, [&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
   }
   static F32 Negate(const F32& a) {
     return ForLanes(kLanes, [&](int i) { return -a.lane[i]; });
