@@ -12,6 +12,7 @@
 
 #include "kernels/gemm/amx_tiles.h"
 #include "kernels/gemm/column_operands_avx512.h"
+#include "kernels/gemm/weight_prefetch.h"
 #include "kernels/registration.h"
 
 namespace mlap {
@@ -129,7 +130,7 @@ class StepLoader {
     for (int64_t row = 0; row < kTileRows; ++row) {
       constexpr int64_t kRowElements = Operand::kStepK * Operand::kBlockColumns;
       for (int v = 0; v < Operand::kVectors; ++v) {
-        _mm_prefetch(reinterpret_cast<const char*>(soon + row * kRowElements) + v * kTileRowBytes, _MM_HINT_T1);
+        PrefetchLine(reinterpret_cast<const char*>(soon + row * kRowElements) + v * kTileRowBytes);
       }
       __m512i operand[Operand::kVectors];
       Operand::template LoadStep<true>(w + row * kRowElements, Operand::kBlockColumns, Operand::kStepK,
@@ -402,26 +403,9 @@ class PanelProduct {
   TileShape shape_;
 };
 
-// A weight whose rows of a block are apart is asked for in the order of memory first: a panel alone would touch every
-// line with a jump between.
-template <class Element>
-void PrefetchRows(const WeightView& weight, int64_t column_begin, int64_t column_end) {
-  constexpr auto kElementBytes = static_cast<int64_t>(sizeof(Element));
-  const char* data = static_cast<const char*>(weight.data);
-  for (int64_t k = 0; k < weight.k; ++k) {
-    const char* row = data + k * weight.row_stride * kElementBytes;
-    for (int64_t byte = column_begin * kElementBytes; byte < column_end * kElementBytes; byte += kTileRowBytes) {
-      _mm_prefetch(row + byte, _MM_HINT_T1);
-    }
-  }
-}
-
 template <class Tiles, class Args>
 void Gemm(const Args& args) {
-  using Operand = typename Tiles::Operand;
-  if (args.weight.row_stride != Operand::kBlockColumns) {
-    PrefetchRows<typename Operand::Element>(args.weight, args.column_begin, args.column_end);
-  }
+  PrefetchSpreadRows<typename Tiles::Operand::Element>(args.weight, args.column_begin, args.column_end);
   PanelProduct<Tiles, Args>(args).Run();
   ReleaseTiles();
 }
