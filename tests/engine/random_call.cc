@@ -138,7 +138,7 @@ RandomCall::RandomCall(const CallOptions& options) : options_(options) {
     for (float& value : *values) value = scale * (0.5f + std::fabs(random.Normal()));
   };
   const auto fill_mx = [&](std::vector<uint8_t>* bytes, int64_t rows, int64_t width) {
-    bytes->resize(static_cast<size_t>(rows * CeilDiv(width, kMxGroup)));
+    bytes->resize(static_cast<size_t>(rows * MxGroups(width)));
     for (uint8_t& byte : *bytes) byte = static_cast<uint8_t>(123 + random.Below(6));
   };
   const int64_t up_width = shape.q_rank == 0 ? shape.hidden : shape.q_rank;
@@ -236,7 +236,7 @@ RandomCall::Outputs RandomCall::FreshOutputs() const {
   if (!options_.query_norm) return out;
   out.query_norm.assign(static_cast<size_t>(shape.tokens * shape.q_rank * ElementBytes(mode.CqType())), 0xff);
   if (mode.HasMxScales()) {
-    out.mx_scale_q_norm.assign(static_cast<size_t>(shape.tokens * CeilDiv(shape.q_rank, kMxGroup)), 0x77);
+    out.mx_scale_q_norm.assign(static_cast<size_t>(shape.tokens * MxGroups(shape.q_rank)), 0x77);
   } else if (mode.QuantizesCq()) {
     out.dequant_scale_q_norm.assign(static_cast<size_t>(shape.tokens), -1.0f);
   }
@@ -293,7 +293,7 @@ PrologArgs RandomCall::Args(int64_t begin, int64_t end, Outputs* out) const {
     args.slots.cache_index = slot_of_token_.data() + begin;
   }
   if (mode.HasMxScales()) {
-    args.mx_scale_x = mx_x_.data() + begin * CeilDiv(shape.hidden, kMxGroup);
+    args.mx_scale_x = mx_x_.data() + begin * MxGroups(shape.hidden);
     args.mx_scale_w_dq = mx_w_dq_.data();
     args.mx_scale_w_uq_qr = mx_w_uq_qr_.data();
     args.mx_scale_w_dkv_kr = mx_w_dkv_kr_.data();
@@ -320,7 +320,7 @@ PrologArgs RandomCall::Args(int64_t begin, int64_t end, Outputs* out) const {
   if (!options_.query_norm) return args;
   args.query_norm = out->query_norm.data() + begin * shape.q_rank * ElementBytes(mode.CqType());
   if (mode.HasMxScales()) {
-    args.mx_scale_q_norm = out->mx_scale_q_norm.data() + begin * CeilDiv(shape.q_rank, kMxGroup);
+    args.mx_scale_q_norm = out->mx_scale_q_norm.data() + begin * MxGroups(shape.q_rank);
   } else if (mode.QuantizesCq()) {
     args.dequant_scale_q_norm = out->dequant_scale_q_norm.data() + begin;
   }
