@@ -96,13 +96,16 @@ class StepLoader {
   using Element = typename Operand::Element;
   static constexpr int64_t kTileK = kTileRows * Operand::kStepK;  // 64 bytes of a row of A
 
-  StepLoader(const WeightView& weight, int64_t prefetch_bytes)
+  // `steps`: how many will be loaded.
+  StepLoader(const WeightView& weight, int64_t prefetch_bytes, const NextRead& next_read, int64_t steps)
       : weight_(weight),
+        next_read_(next_read, steps),
         is_packed_(weight.row_stride == Operand::kBlockColumns),
         prefetch_k_(prefetch_bytes / (Operand::kBlockColumns * static_cast<int64_t>(sizeof(Element)))) {}
 
   // The step of `slab` that begins at `k`; `next` is read after the slab.
-  inline void Load(const Slab& slab, const Slab& next, int64_t k, __m512i* out) const {
+  inline void Load(const Slab& slab, const Slab& next, int64_t k, __m512i* out) {
+    next_read_.Portion();
     const int64_t k_count = Smaller(kTileK, slab.k_end - k);
     const bool is_whole = k_count == kTileK && slab.column + kPanelColumns <= weight_.n;
     if (is_whole && is_packed_) {
@@ -156,6 +159,7 @@ class StepLoader {
   }
 
   const WeightView& weight_;
+  NextReadPrefetch next_read_;
   const bool is_packed_;
   const int64_t prefetch_k_;
 };
@@ -172,7 +176,8 @@ class PanelProduct {
       : args_(args),
         weight_(args.weight),
         scratch_(static_cast<Scratch*>(args.scratch)),
-        loader_(args.weight, args.rows <= kTileRows ? kFewPrefetchBytes : kPrefetchBytes),
+        loader_(args.weight, args.rows <= kTileRows ? kFewPrefetchBytes : kPrefetchBytes, args.next,
+                CeilDiv(args.column_end - args.column_begin, kPanelColumns) * CeilDiv(args.weight.k, kTileK)),
         slab_k_(weight_.k <= kMostSlabSteps * kTileK ? weight_.k : kCutSlabSteps * kTileK),
         column_begin_(args.column_begin / kPanelColumns * kPanelColumns) {}
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/weight_view.h"
+#include "kernels/gemm/gemm.h"
 
 namespace mlap {
 namespace {
@@ -26,6 +27,25 @@ static inline void PrefetchSpreadRows(const WeightView& weight, int64_t column_b
     for (int64_t byte = 0; byte < row_bytes; byte += kLineBytes) PrefetchLine(row + byte);
   }
 }
+
+// Asks for what is read next, in equal portions.
+class NextReadPrefetch {
+ public:
+  NextReadPrefetch(const NextRead& next, int64_t portions)
+      : line_(static_cast<const char*>(next.data)), end_(line_ + next.num_bytes) {
+    const int64_t lines = CeilDiv(next.num_bytes, kLineBytes);
+    portion_bytes_ = CeilDiv(lines, portions < 1 ? 1 : portions) * kLineBytes;
+  }
+  inline void Portion() {
+    const char* portion_end = end_ - line_ < portion_bytes_ ? end_ : line_ + portion_bytes_;
+    for (; line_ < portion_end; line_ += kLineBytes) PrefetchLine(line_);
+  }
+
+ private:
+  const char* line_;
+  const char* end_;
+  int64_t portion_bytes_;
+};
 
 }  // namespace
 }  // namespace mlap
