@@ -14,7 +14,7 @@ namespace mlap {
 
 // Memory that a caller lends to each call of a product, aligned to 64 bytes: the most that any kernel needs. It is not
 // on the stack, as a program may give its threads small ones.
-inline constexpr int64_t kGemmScratchBytes = 576 * 1024;
+inline constexpr int64_t kGemmScratchBytes = 384 * 1024;
 
 // What the calling thread reads after a product. A kernel that leaves memory idle may ask for it.
 struct NextRead {

@@ -27,10 +27,10 @@ constexpr int64_t kStepVectors = kPanelTiles * kTileRows;  // operands of one ti
 constexpr int64_t kMostSlabSteps = 64;
 constexpr int64_t kCutSlabSteps = 16;
 // Panels that go through each slab's k together.
-constexpr int64_t kGroupPanels = 6;
+constexpr int64_t kGroupPanels = 3;
 // Panels of few rows are read side by side, as several streams fetch more than one.
 constexpr int64_t kFewPanels = 2;
-// Rows whose sums of a group wait in the second-level cache: 384 KB.
+// Rows whose sums of a group wait in the second-level cache: 192 KB.
 constexpr int64_t kBlockRows = 512;
 // How far ahead of its use a weight is asked for, in each block of columns. A line asked for also sets the processor's
 // own prefetchers going.
