@@ -10,12 +10,12 @@
 
 #include "acl/acl.h"
 #include "mlaprolog/cann_report.h"
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 namespace {
 
-class ProcessState : public PrologV1Test {
+class ProcessState : public PrologTest {
   ScopedSoc soc_{"none"};
 };
 
@@ -50,7 +50,7 @@ TEST_F(ProcessState, APinnedThreadAndALaterThreadCountDoNotMatter) {
 }
 
 TEST_F(ProcessState, TheRoundingModeOfTheCallerDoesNotMatter) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario& scenario : AllScenarios()) {
     const Config config = TinyConfig(scenario).SetFused(9);
     const auto expected = Results(config, stream_);
     for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
@@ -87,4 +87,4 @@ TEST_F(ProcessState, TheReportBelongsToALiveStream) {
 }
 
 }  // namespace
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test

@@ -1,23 +1,30 @@
 // Views: offsets on every tensor, strides on every input, and the two shapes of FRACTAL_NZ weights. All give the bits
 // of the plain call.
+#include <cstring>
 #include <string>
 #include <vector>
 
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 namespace {
 
 std::vector<Config> AllTiny() {
   std::vector<Config> configs;
   for (const Scenario scenario : kScenarios) {
     configs.push_back(TinyConfig(scenario, "PA_BSND"));
-    configs.push_back(TinyConfig(scenario, "PA_NZ").SetBatchSeq(2, 2));
+    configs.push_back(TinyConfig(scenario, IndexModesOf(scenario).back()).SetBatchSeq(2, 2));
+    if (scenario.version != Version::kV3) continue;
+    configs.push_back(TinyConfig(scenario, "TND"));
+    if (scenario.kv_mode != 3) configs.push_back(TinyConfig(scenario, "PA_BLK_NZ"));
   }
+  // Types that only the 950 has.
+  configs.push_back(TinyConfig({Version::kV3, 3, 1, false, true}));
+  configs.push_back(TinyConfig({Version::kV3, 5, 3, true, true}));
   return configs;
 }
 
-class View : public PrologV1Test {
+class View : public PrologTest {
  protected:
   void ExpectSameAsPlain(const PrologCall& plain, PrologCall& call) {
     std::vector<std::vector<uint8_t>> holes;
@@ -38,9 +45,8 @@ TEST_F(View, OffsetsOnEachTensor) {
     PrologCall plain(config);
     plain.Allocate();
     ASSERT_TRUE(plain.Run(stream_).Ok());
-    for (int i = 0; i < kNumParams; ++i) {
-      const Param param = static_cast<Param>(i);
-      if (plain[param].null) continue;
+    for (const Param param : ParamsOf(config.scenario.version)) {
+      if (plain[param].null || plain[param].NumElements() == 0) continue;
       for (const int64_t offset : {1, 16, 1000}) {
         SCOPED_TRACE(config.Name() + ", " + ParamName(param) + " at offset " + std::to_string(offset));
         PrologCall call(config);
@@ -61,8 +67,7 @@ TEST_F(View, StridesOnEachInput) {
     PrologCall plain(config);
     plain.Allocate();
     ASSERT_TRUE(plain.Run(stream_).Ok());
-    for (int i = 0; i < kNumParams; ++i) {
-      const Param param = static_cast<Param>(i);
+    for (const Param param : ParamsOf(config.scenario.version)) {
       if (plain[param].null || IsWritten(param)) continue;
       const std::vector<int64_t> contiguous = plain[param].ContiguousStrides();
       const size_t rank = contiguous.size();
@@ -97,11 +102,9 @@ TEST_F(View, BroadcastInputs) {
     PrologCall call(config);
     call.Allocate();
     for (const Param param : {kTokenX, kRopeSin, kRopeCos}) {
-      auto* elements = plain.buffer(param).as<uint16_t>();
-      const int64_t row = plain[param].dims.back();
-      for (int64_t t = 1; t < config.Tokens(); ++t) {
-        for (int64_t j = 0; j < row; ++j) elements[t * row + j] = elements[j];
-      }
+      uint8_t* elements = plain.buffer(param).data();
+      const size_t row = static_cast<size_t>(plain[param].dims.back()) * plain[param].ElementBytes();
+      for (int64_t t = 1; t < config.Tokens(); ++t) std::memcpy(elements + static_cast<size_t>(t) * row, elements, row);
       std::vector<int64_t> strides(plain[param].dims.size(), 0);
       strides.back() = 1;
       call[param].strides = strides;
@@ -139,7 +142,7 @@ TEST_F(View, TorchStyleDescriptions) {
 
 TEST_F(View, TokensAsBatchesAndSequencesOrFused) {
   for (const Scenario scenario : kScenarios) {
-    for (const char* mode : {"PA_BSND", "PA_NZ"}) {
+    for (const char* mode : IndexModesOf(scenario)) {
       Config config = TinyConfig(scenario, mode).SetFused(6);
       SCOPED_TRACE(config.Name());
       PrologCall fused(config);
@@ -155,4 +158,4 @@ TEST_F(View, TokensAsBatchesAndSequencesOrFused) {
 }
 
 }  // namespace
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test

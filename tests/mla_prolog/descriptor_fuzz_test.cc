@@ -1,21 +1,49 @@
 // Random descriptions: whatever is sent, the first step answers with a status and a text, and nothing is written by a
 // call that was refused, nor outside of what an accepted call describes. MLAP_FUZZ_ITERATIONS sets the number of
-// descriptions; a failure prints its seed.
+// descriptions; with MLAP_FUZZ_SECONDS there are as many as each test's share of that time allows. MLAP_FUZZ_SEED is
+// the first seed, and a failure prints the one it failed with.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 namespace {
 
-int NumIterations() {
-  const char* text = std::getenv("MLAP_FUZZ_ITERATIONS");
-  return text == nullptr ? 3000 : std::atoi(text);
+uint64_t FromEnvironment(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
+
+// How many descriptions a test tries, and with which seeds.
+class Budget {
+ public:
+  // `share`: of the descriptions, for tests whose descriptions take longer.
+  explicit Budget(uint64_t first_seed, uint64_t share = 1)
+      : first_seed_(FromEnvironment("MLAP_FUZZ_SEED", first_seed)),
+        iterations_(FromEnvironment("MLAP_FUZZ_ITERATIONS", 3000) / share),
+        seconds_(FromEnvironment("MLAP_FUZZ_SECONDS", 0)) {}
+
+  // Whether there is another seed to try.
+  bool Next(uint64_t* seed) {
+    const auto elapsed = std::chrono::steady_clock::now() - start_;
+    const bool more = seconds_ > 0 ? elapsed < std::chrono::seconds(seconds_) : num_tried_ < iterations_;
+    if (more) *seed = first_seed_ + num_tried_++;
+    return more;
+  }
+  int64_t num_tried() const { return static_cast<int64_t>(num_tried_); }
+
+ private:
+  uint64_t first_seed_;
+  uint64_t iterations_;
+  uint64_t seconds_;
+  uint64_t num_tried_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 class Fuzzer {
  public:
@@ -110,6 +138,21 @@ class Fuzzer {
     }
   }
 
+  // Rows, pages and ends of sequences that are anything.
+  void MutateLists(PrologCall* call) {
+    for (const Param param : {kCacheIndex, kActualSeqLen}) {
+      const int64_t count = static_cast<int64_t>(call->buffer(param).size() / (param == kCacheIndex ? 8 : 4));
+      if (count == 0 || Chance(60)) continue;
+      const int64_t number = Chance(50) ? Pick(-2, 60) : Number(0);
+      const auto at = static_cast<size_t>(Pick(0, count));
+      if (param == kCacheIndex) {
+        call->buffer(param).as<int64_t>()[at] = number;
+      } else {
+        call->buffer(param).as<int32_t>()[at] = static_cast<int32_t>(number);
+      }
+    }
+  }
+
   void MutateCall(PrologCall* call) {
     const int64_t changes = Chance(70) ? 1 : Pick(1, 5);
     for (int64_t change = 0; change < changes; ++change) {
@@ -121,18 +164,29 @@ class Fuzzer {
           call->cache_mode = RandomText();
           break;
         case 2:
-          call->cache_mode = OneOf<std::string>({"PA_BSND", "PA_NZ", "BNSD", "TND", "pa_nz", "PA_BLK_NZ"});
+          call->cache_mode =
+              OneOf<std::string>({"PA_BSND", "PA_NZ", "BNSD", "BSND", "TND", "pa_nz", "PA_BLK_NZ", "PA_BLK_BSND"});
           break;
         case 3:
           call->epsilon_cq = static_cast<double>(Number(0));
           break;
+        case 4:
+          MutateModes(&call->modes);
+          break;
         default:
-          MutateTensor(&(*call)[static_cast<Param>(Pick(0, kNumParams))]);
+          MutateTensor(&(*call)[OneOf(ParamsOf(call->config.scenario.version))]);
       }
     }
   }
 
  private:
+  void MutateModes(Modes* modes) {
+    const auto field = OneOf<int64_t Modes::*>({&Modes::weight_quant, &Modes::kv_cache_quant, &Modes::query_quant,
+                                                &Modes::ckvkr_repo, &Modes::quant_scale_repo, &Modes::tile_size});
+    modes->*field = Chance(70) ? Pick(-1, 7) : Number(modes->*field);
+    if (Chance(20)) modes->qc_qr_scale = static_cast<double>(Number(1));
+  }
+
   static std::vector<int64_t> SafeContiguousStrides(const TensorDesc& desc) {
     std::vector<int64_t> strides(desc.dims.size(), 1);
     for (size_t d = strides.size(); d-- > 1;) {
@@ -171,7 +225,7 @@ bool MemorySuffices(const TensorDesc& desc, const GuardedBuffer& buffer) {
   return low >= 0 && (high + 1) * static_cast<__int128>(desc.ElementBytes()) <= static_cast<__int128>(buffer.size());
 }
 
-class DescriptorFuzz : public PrologV1Test {
+class DescriptorFuzz : public PrologTest {
  protected:
   // Returns whether the call was accepted.
   bool RunOne(const Config& config, uint64_t seed) {
@@ -179,6 +233,7 @@ class DescriptorFuzz : public PrologV1Test {
     PrologCall call(config);
     call.Allocate(seed);
     fuzzer.MutateCall(&call);
+    fuzzer.MutateLists(&call);
     const auto before = call.Written();
     call.ProtectAll(Access::kNone);
     const Phase1Result first = call.Phase1();
@@ -191,8 +246,7 @@ class DescriptorFuzz : public PrologV1Test {
       return false;
     }
     bool memory_suffices = first.workspace_bytes < (uint64_t{1} << 28);
-    for (int i = 0; i < kNumParams; ++i) {
-      const Param param = static_cast<Param>(i);
+    for (const Param param : ParamsOf(config.scenario.version)) {
       if (!call[param].null) memory_suffices &= MemorySuffices(call[param], call.buffer(param));
     }
     if (!memory_suffices) {
@@ -201,7 +255,7 @@ class DescriptorFuzz : public PrologV1Test {
     }
     call.ProtectInputs(Access::kRead);
     GuardedBuffer workspace(first.workspace_bytes);
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0) << TakeTexts();
+    EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0) << TakeTexts();
     const aclError synchronised = aclrtSynchronizeStream(stream_);
     call.ProtectInputs(Access::kReadWrite);
     // Fewer slots than the indices were made for: then nothing may have been written.
@@ -213,44 +267,45 @@ class DescriptorFuzz : public PrologV1Test {
     return true;
   }
 
-  void RunMany(const char* soc_name, const std::vector<Config>& configs, int iterations, uint64_t first_seed) {
+  void RunMany(const char* soc_name, const std::vector<Config>& configs, Budget budget) {
     const ScopedSoc soc(soc_name);
-    int num_accepted = 0;
-    for (int i = 0; i < iterations; ++i) {
-      const uint64_t seed = first_seed + static_cast<uint64_t>(i);
+    int64_t num_accepted = 0;
+    for (uint64_t seed = 0; budget.Next(&seed);) {
       const Config& config = configs[seed % configs.size()];
       SCOPED_TRACE("MLAP_SOC=" + std::string(soc_name) + " seed " + std::to_string(seed) + ": " + config.Name());
-      num_accepted += RunOne(config, seed);
+      num_accepted += RunOne(config, seed) ? 1 : 0;
       if (HasFailure()) return;  // the first seed is enough to look into
     }
     // Otherwise nothing but the first rules has been tried.
-    if (iterations >= 1000) {
-      EXPECT_GT(num_accepted, iterations / 50);
-      EXPECT_LT(num_accepted, iterations / 2);
+    if (budget.num_tried() >= 1000) {
+      EXPECT_GT(num_accepted, budget.num_tried() / 50);
+      EXPECT_LT(num_accepted, budget.num_tried() / 2);
     }
   }
 
   static std::vector<Config> Tiny() {
     std::vector<Config> configs;
-    for (const Scenario scenario : kScenarios) {
-      for (const char* mode : {"PA_BSND", "PA_NZ"}) {
-        configs.push_back(TinyConfig(scenario, mode));
-        configs.push_back(TinyConfig(scenario, mode).SetBatchSeq(2, 2));
-        configs.back().nz_2d = true;
+    const auto add = [&](const Scenario& scenario) {
+      for (const char* mode : ModesOf(scenario)) {
+        for (const Config& config : FormsOf(TinyConfig(scenario, mode), 4)) {
+          configs.push_back(config);
+          configs.back().nz_2d = configs.size() % 2 == 0;
+        }
       }
-    }
+    };
+    for (const Scenario& scenario : AllScenarios()) add(scenario);
     return configs;
   }
 };
 
-TEST_F(DescriptorFuzz, WithoutLimits) { RunMany("none", Tiny(), NumIterations(), 1000000); }
+TEST_F(DescriptorFuzz, WithoutLimits) { RunMany("none", Tiny(), Budget(1000000)); }
 
 // Every call is refused at the latest for its sizes, so that all the rules before see their share.
 TEST_F(DescriptorFuzz, WithLimits) {
   const ScopedSoc soc("ascend910b");
   const std::vector<Config> configs = Tiny();
-  for (int i = 0; i < NumIterations(); ++i) {
-    const uint64_t seed = 2000000 + static_cast<uint64_t>(i);
+  Budget budget(2000000);
+  for (uint64_t seed = 0; budget.Next(&seed);) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     // The only calls that do not depend on sizes are those that write nothing.
     PrologCall call(configs[seed % configs.size()]);
@@ -265,14 +320,18 @@ TEST_F(DescriptorFuzz, WithLimits) {
 
 // The device's sizes; the data stay inaccessible.
 TEST_F(DescriptorFuzz, DeviceSizes) {
-  for (int i = 0; i < NumIterations(); ++i) {
-    const uint64_t seed = 3000000 + static_cast<uint64_t>(i);
+  Budget budget(3000000);
+  for (uint64_t seed = 0; budget.Next(&seed);) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Config config;
-    config.scenario = kScenarios[seed % kScenarios.size()];
-    config.nz_2d = seed % 2 == 0;
-    PrologCall call(config);
     Fuzzer fuzzer(seed);
+    Config config;
+    const bool is_950 = seed % 3 == 0;
+    config.scenario = is_950 ? kScenarios950[seed / 3 % kScenarios950.size()] : kScenarios[seed % kScenarios.size()];
+    config.soc = is_950 ? "ascend950" : "";
+    config.cache_mode = fuzzer.OneOf(ModesOf(config.scenario));
+    config.nz_2d = seed % 2 == 0;
+    config = fuzzer.OneOf(FormsOf(config, 4));
+    PrologCall call(config);
     fuzzer.MutateCall(&call);
     const Phase1Result first = call.Phase1();
     if (first.status == 0) {
@@ -287,13 +346,15 @@ TEST_F(DescriptorFuzz, DeviceSizes) {
 // Legal calls of any sizes, whose memory ends where inaccessible pages begin.
 TEST_F(DescriptorFuzz, AnySizesWithoutLimits) {
   const ScopedSoc soc("none");
-  for (int i = 0; i < NumIterations() / 10; ++i) {
-    const uint64_t seed = 4000000 + static_cast<uint64_t>(i);
+  Budget budget(4000000, 10);
+  for (uint64_t seed = 0; budget.Next(&seed);) {
     Fuzzer fuzzer(seed);
     Config config;
-    config.scenario = kScenarios[seed % kScenarios.size()];
-    config.hidden = fuzzer.Pick(1, 70);
-    config.q_rank = fuzzer.Pick(1, 70);
+    const size_t scenario = seed % (kScenarios.size() + kScenarios950.size());
+    config.scenario = scenario < kScenarios.size() ? kScenarios[scenario] : kScenarios950[scenario - kScenarios.size()];
+    const int64_t step = config.scenario.weight_mode == 3 ? 32 : 1;  // groups of MXFP8 are whole
+    config.hidden = step * fuzzer.Pick(1, step == 1 ? 70 : 4);
+    config.q_rank = step * fuzzer.Pick(1, step == 1 ? 70 : 4);
     config.heads = fuzzer.Pick(1, 6);
     config.nope = fuzzer.Pick(1, 40);
     config.rope = 2 * fuzzer.Pick(1, 20);
@@ -301,7 +362,13 @@ TEST_F(DescriptorFuzz, AnySizesWithoutLimits) {
     config.block_num = fuzzer.Pick(1, 4);
     config.block_size = fuzzer.Pick(1, 20);
     config.nz_2d = true;  // the form that has any sizes; its memory is padded to whole fractals
-    config.SetFused(fuzzer.Pick(1, config.Capacity() + 1));
+    // NZ rows have sizes of their own.
+    do {
+      config.cache_mode = fuzzer.OneOf(ModesOf(config.scenario));
+    } while (config.IsNzCache());
+    // Pages are made for two sequences, which may need one page more than their tokens.
+    const int64_t tokens = fuzzer.Pick(1, std::max<int64_t>(1, (config.block_num - 1) * config.block_size) + 1);
+    config = fuzzer.OneOf(FormsOf(config, tokens));
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + config.Name());
     PrologCall call(config);
     call.Allocate(seed);
@@ -315,7 +382,7 @@ TEST_F(DescriptorFuzz, AnySizesWithoutLimits) {
 // neighbours' memory is not the operator's.
 TEST_F(DescriptorFuzz, NzCachesOfAnyWidthStayInTheirMemory) {
   const ScopedSoc soc("none");
-  for (const Scenario scenario : {Scenario::kNonQuant, Scenario::kPerChannel}) {
+  for (const Scenario& scenario : {Scenario::kNonQuant, Scenario::kPerChannel, Scenario{Version::kV3, 2, 1}}) {
     for (const int64_t rope : {2, 8, 16, 24, 32, 48}) {
       for (const int64_t kv_rank : {1, 8, 16, 24, 32, 40, 48, 64}) {
         Config config = TinyConfig(scenario, "PA_NZ");
@@ -339,4 +406,4 @@ TEST_F(DescriptorFuzz, NzCachesOfAnyWidthStayInTheirMemory) {
 }
 
 }  // namespace
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test

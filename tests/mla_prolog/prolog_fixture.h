@@ -1,6 +1,6 @@
-// A legal call of aclnnMlaProlog for any scenario, as data that a test can change before it is made.
-#ifndef MLAP_TESTS_MLA_PROLOG_V1_PROLOG_V1_FIXTURE_H_
-#define MLAP_TESTS_MLA_PROLOG_V1_PROLOG_V1_FIXTURE_H_
+// A legal call of any version of the operator for any scenario, as data that a test can change before it is made.
+#ifndef MLAP_TESTS_MLA_PROLOG_PROLOG_FIXTURE_H_
+#define MLAP_TESTS_MLA_PROLOG_PROLOG_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
@@ -11,65 +11,21 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "aclnn/acl_meta.h"
 #include "aclnn/aclnn_status.h"
-#include "aclnnop/aclnn_mla_prolog.h"
+#include "scenario_table.h"
 #include "support/guarded_buffer.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 
 using test::Access;
 using test::GuardedBuffer;
 using test::UntouchableAddress;
 
-// The tensors in the order of the prototype: inputs, then outputs. Also the index of aclSetTensorAddr.
-enum Param {
-  kTokenX,
-  kWeightDq,
-  kWeightUqQr,
-  kWeightUk,
-  kWeightDkvKr,
-  kGammaCq,
-  kGammaCkv,
-  kRopeSin,
-  kRopeCos,
-  kCacheIndex,
-  kKvCache,
-  kKrCache,
-  kScaleX,
-  kScaleWDq,
-  kScaleWUqQr,
-  kScaleWDkvKr,
-  kScaleCkv,
-  kScaleCkr,
-  kSmooth,
-  kQueryOut,
-  kQueryRopeOut,
-  kNumParams
-};
-
-inline constexpr std::array<Param, 14> kRequired = {kTokenX,  kWeightDq, kWeightUqQr, kWeightUk,    kWeightDkvKr,
-                                                    kGammaCq, kGammaCkv, kRopeSin,    kRopeCos,     kCacheIndex,
-                                                    kKvCache, kKrCache,  kQueryOut,   kQueryRopeOut};
-inline constexpr std::array<Param, 7> kOptional = {kScaleX,   kScaleWDq, kScaleWUqQr, kScaleWDkvKr,
-                                                   kScaleCkv, kScaleCkr, kSmooth};
-inline constexpr std::array<Param, 3> kNzWeights = {kWeightDq, kWeightUqQr, kWeightDkvKr};
-// What a call writes.
-inline constexpr std::array<Param, 4> kWritten = {kKvCache, kKrCache, kQueryOut, kQueryRopeOut};
-
-bool IsWritten(Param param);
-bool IsNzWeight(Param param);
-
-// The part of the prototype's name that a text must contain: without the endings "Optional" and "Ref".
-const char* ParamName(Param param);
-
-enum class Scenario { kNonQuant, kPartial, kPartialSmooth, kPerChannel, kPerChannelSmooth };
-inline constexpr std::array<Scenario, 5> kScenarios = {Scenario::kNonQuant, Scenario::kPartial,
-                                                       Scenario::kPartialSmooth, Scenario::kPerChannel,
-                                                       Scenario::kPerChannelSmooth};
-const char* ScenarioName(Scenario scenario);
-
 struct Config {
   Scenario scenario = Scenario::kNonQuant;
+  // Set while the first step runs, unless empty.
+  std::string soc;
   std::string cache_mode = "PA_BSND";
   bool fused = true;  // tokens as (T), otherwise as (B, S)
   int64_t tokens = 2;
@@ -84,13 +40,25 @@ struct Config {
   int64_t block_num = 2;
   int64_t block_size = 16;
   bool nz_2d = false;  // weights as 2-D views, otherwise as 4-D ones
+  // The lengths of the sequences of fused tokens in the PA_BLK modes; empty: two, if there are tokens for two.
+  std::vector<int64_t> sequences;
 
   int64_t Tokens() const { return fused ? tokens : batch * seq; }
-  int64_t Capacity() const { return block_num * block_size; }
-  bool PartialQuant() const { return scenario != Scenario::kNonQuant; }
-  bool PerChannel() const { return scenario == Scenario::kPerChannel || scenario == Scenario::kPerChannelSmooth; }
-  bool Smooth() const { return scenario == Scenario::kPartialSmooth || scenario == Scenario::kPerChannelSmooth; }
-  bool IsNzCache() const { return cache_mode == "PA_NZ"; }
+  int64_t Capacity() const { return IsTokens() ? Tokens() : block_num * block_size; }
+  bool QuantizesCq() const { return scenario.weight_mode != 0; }
+  bool IsFull() const { return scenario.weight_mode >= 2; }
+  bool PerChannel() const { return scenario.kv_mode == 2; }
+  bool PerTensor() const { return scenario.kv_mode == 1; }
+  bool PerGroup() const { return scenario.kv_mode == 3; }
+  bool Smooth() const { return scenario.smooth; }
+  bool IsV3() const { return scenario.version == Version::kV3; }
+  bool IsNzCache() const { return cache_mode == "PA_NZ" || cache_mode == "PA_BLK_NZ"; }
+  bool IsBlocks() const { return cache_mode == "PA_BLK_BSND" || cache_mode == "PA_BLK_NZ"; }
+  bool IsTokens() const { return cache_mode == "BSND" || cache_mode == "TND"; }
+  // The elements of a row of kvCache.
+  int64_t KvWidth() const { return PerGroup() ? kv_rank + 2 * rope + 4 * ((kv_rank + 127) / 128) : kv_rank; }
+  std::vector<int64_t> Sequences() const;
+  int64_t NumPages() const;  // that the sequences need
 
   Config& SetFused(int64_t t) {
     fused = true;
@@ -108,9 +76,12 @@ struct Config {
 
 // Sizes that only MLAP_SOC=none admits, small enough for thousands of calls. All are multiples of what their layouts
 // need, so that 4-D FRACTAL_NZ views exist.
-Config TinyConfig(Scenario scenario, const std::string& cache_mode = "PA_BSND");
+Config TinyConfig(const Scenario& scenario, const std::string& cache_mode = "PA_BSND");
 // Large enough that a call is cut into several pieces of work.
-Config MediumConfig(Scenario scenario, const std::string& cache_mode = "PA_BSND");
+Config MediumConfig(const Scenario& scenario, const std::string& cache_mode = "PA_BSND");
+
+// The legal forms of the tokens in a mode: fused, batches, or both. Each has `tokens` tokens, as batches of one or two.
+std::vector<Config> FormsOf(Config config, int64_t tokens);
 
 // The arguments of aclCreateTensor.
 struct TensorDesc {
@@ -145,6 +116,18 @@ class Handles {
   std::array<aclTensor*, kNumParams> owned{};
 };
 
+// V3's attributes.
+struct Modes {
+  int64_t weight_quant = 0;
+  int64_t kv_cache_quant = 0;
+  int64_t query_quant = 0;
+  int64_t ckvkr_repo = 0;
+  int64_t quant_scale_repo = 0;
+  int64_t tile_size = 128;
+  double qc_qr_scale = 1.0;
+  double kc_scale = 1.0;
+};
+
 struct Phase1Result {
   aclnnStatus status = -2;
   uint64_t workspace_bytes = 0;
@@ -175,6 +158,7 @@ class PrologCall {
   double epsilon_cq = 1e-5;
   double epsilon_ckv = 1e-5;
   std::optional<std::string> cache_mode;  // nothing: a null pointer
+  Modes modes;
 
   // Gives every tensor a guarded buffer of the size its description has now and fills it: inputs with numbers that
   // depend on `seed` and, for what belongs to tokens, on the token's place in the call; indices with distinct slots;
@@ -185,6 +169,8 @@ class PrologCall {
   void ResetWritten();
   GuardedBuffer& buffer(Param param) { return buffers_[param]; }
   int64_t* slots() { return buffers_[kCacheIndex].as<int64_t>(); }
+  // The row of token `t` as cacheIndex and actualSeqLen say now; negative: none.
+  int64_t SlotOf(int64_t t) const;
 
   // Moves the tensor into a new buffer under the given strides and offset, with the same elements; all other bytes of
   // the buffer are `hole` bytes.
@@ -202,6 +188,8 @@ class PrologCall {
   // The first step. The memory of the cache mode's text is overwritten afterwards.
   Phase1Result Phase1() const;
   Phase1Result Phase1(const Handles& handles) const;
+  aclnnStatus Phase1(const Handles& handles, uint64_t* workspace_bytes, aclOpExecutor** executor) const;
+  aclnnStatus Phase2(void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor, aclrtStream stream) const;
 
   // Both steps and the synchronisation. While the first step runs, no buffer is accessible; while the second one runs,
   // inputs are read-only. The workspace ends at an inaccessible page. Handles are destroyed after the first step.
@@ -221,6 +209,10 @@ class PrologCall {
   std::array<TensorDesc, kNumParams> descs_;
   std::array<GuardedBuffer, kNumParams> buffers_;
 };
+
+// The second step of a version.
+aclnnStatus Phase2Of(Version version, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor,
+                     aclrtStream stream);
 
 // Ends an executor that will not be used.
 void Discard(aclOpExecutor* executor);
@@ -258,7 +250,7 @@ class ScopedSoc {
 };
 
 // A context and a stream for each test.
-class PrologV1Test : public ::testing::Test {
+class PrologTest : public ::testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
@@ -266,6 +258,6 @@ class PrologV1Test : public ::testing::Test {
   aclrtStream stream_ = nullptr;
 };
 
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test
 
-#endif  // MLAP_TESTS_MLA_PROLOG_V1_PROLOG_V1_FIXTURE_H_
+#endif  // MLAP_TESTS_MLA_PROLOG_PROLOG_FIXTURE_H_

@@ -1,116 +1,54 @@
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <numeric>
 #include <utility>
 
-namespace mlap::prolog_v1_test {
+#include "aclnnop/aclnn_mla_prolog.h"
+#include "aclnnop/aclnn_mla_prolog_v2_weight_nz.h"
+#include "aclnnop/aclnn_mla_prolog_v3_weight_nz.h"
+
+namespace mlap::prolog_test {
 namespace {
 
-constexpr uint8_t kSentinel = 0xA5;
-
-constexpr std::array<const char*, kNumParams> kParamNames = {
-    "tokenX",          "weightDq",        "weightUqQr",        "weightUk",           "weightDkvKr",   "rmsnormGammaCq",
-    "rmsnormGammaCkv", "ropeSin",         "ropeCos",           "cacheIndex",         "kvCache",       "krCache",
-    "dequantScaleX",   "dequantScaleWDq", "dequantScaleWUqQr", "dequantScaleWDkvKr", "quantScaleCkv", "quantScaleCkr",
-    "smoothScalesCq",  "queryOut",        "queryRopeOut"};
-
-// The finaliser of splitmix64: a number for every (seed, index), so that a token's data do not depend on the call.
-uint64_t Hash(uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
-
-// In [-1, 1).
-float Uniform(uint64_t seed, uint64_t index) {
-  return static_cast<float>(static_cast<int64_t>(Hash(seed ^ Hash(index)) >> 40)) * 0x1p-23f - 1.0f;
-}
-
-uint16_t ToBf16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-}
-
-int64_t C0(aclDataType dtype) { return dtype == ACL_INT8 ? 32 : 16; }
+int64_t C0(aclDataType dtype) { return 32 / static_cast<int64_t>(aclDataTypeSize(dtype)); }
 
 int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-// Visits the offset of every element in row-major order.
-template <class F>
-void ForEachOffset(const TensorDesc& desc, F&& visit) {
-  const std::vector<int64_t> strides = desc.strides ? *desc.strides : desc.ContiguousStrides();
-  const int64_t count = desc.NumElements();
-  std::vector<int64_t> index(desc.dims.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t offset = desc.offset;
-    for (size_t d = 0; d < index.size(); ++d) offset += index[d] * strides[d];
-    visit(offset);
-    for (size_t d = index.size(); d-- > 0;) {
-      if (++index[d] < desc.dims[d]) break;
-      index[d] = 0;
-    }
-  }
-}
-
-struct Range {
-  float centre;
-  float radius;
-};
-
-// Magnitudes like those of a trained model: normalised activations, products of order one, int8 caches that use their
-// range and saturate now and then.
-Range RangeOf(Param param, const Config& config) {
-  const auto root = [](int64_t k) { return 1.7f / std::sqrt(static_cast<float>(k)); };
-  switch (param) {
-    case kWeightDq:
-    case kWeightDkvKr:
-      return {0, root(config.hidden)};
-    case kWeightUqQr:
-      return {0, root(config.q_rank)};
-    case kWeightUk:
-      return {0, root(config.nope)};
-    case kGammaCq:
-    case kGammaCkv:
-    case kSmooth:
-      return {1, 0.5f};
-    case kScaleWUqQr:
-      return {root(config.q_rank) / 127, root(config.q_rank) / 254};
-    case kScaleCkv:
-    case kScaleCkr:
-      return {50, 25};
-    case kTokenX:
-      return {0, 1.7f};
-    default:
-      return {0, 1};
-  }
-}
-
 }  // namespace
 
-bool IsWritten(Param param) { return std::find(kWritten.begin(), kWritten.end(), param) != kWritten.end(); }
-bool IsNzWeight(Param param) { return std::find(kNzWeights.begin(), kNzWeights.end(), param) != kNzWeights.end(); }
-const char* ParamName(Param param) { return kParamNames[param]; }
+std::vector<int64_t> Config::Sequences() const {
+  if (!fused) return std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(batch, 0)), seq);
+  if (!sequences.empty()) return sequences;
+  if (tokens < 2) return {tokens};
+  return {tokens / 2, tokens - tokens / 2};
+}
 
-const char* ScenarioName(Scenario scenario) {
-  constexpr const char* kNames[] = {"non-quant", "partial", "partial+smooth", "per-channel", "per-channel+smooth"};
-  return kNames[static_cast<int>(scenario)];
+int64_t Config::NumPages() const {
+  int64_t pages = 0;
+  for (const int64_t length : Sequences()) pages += block_size <= 0 ? 0 : RoundUp(length, block_size) / block_size;
+  return pages;
+}
+
+std::vector<Config> FormsOf(Config config, int64_t tokens) {
+  std::vector<Config> forms;
+  if (config.cache_mode != "BSND") forms.push_back(Config(config).SetFused(tokens));
+  if (config.cache_mode != "TND") {
+    const int64_t batch = tokens % 2 == 0 ? 2 : 1;
+    forms.push_back(Config(config).SetBatchSeq(batch, tokens / batch));
+  }
+  return forms;
 }
 
 std::string Config::Name() const {
-  return std::string(ScenarioName(scenario)) + " " + cache_mode + " " +
+  return (soc.empty() ? "" : soc + " ") + ScenarioName(scenario) + " " + cache_mode + " " +
          (fused ? "T=" + std::to_string(tokens) : "B=" + std::to_string(batch) + ",S=" + std::to_string(seq)) +
          " He=" + std::to_string(hidden) + " Hcq=" + std::to_string(q_rank) + " N=" + std::to_string(heads) +
          " D=" + std::to_string(nope) + " Dr=" + std::to_string(rope) + " Hckv=" + std::to_string(kv_rank) + " cache " +
          std::to_string(block_num) + "x" + std::to_string(block_size) + (nz_2d ? " 2-D weights" : "");
 }
 
-Config TinyConfig(Scenario scenario, const std::string& cache_mode) {
+Config TinyConfig(const Scenario& scenario, const std::string& cache_mode) {
   Config config;
   config.scenario = scenario;
   config.cache_mode = cache_mode;
@@ -120,28 +58,29 @@ Config TinyConfig(Scenario scenario, const std::string& cache_mode) {
   config.nope = 16;
   // Both cache rows have two int8 fractals, so that the byte orders differ and NZ needs no padding.
   config.rope = 64;
-  config.kv_rank = 64;
+  // A merged row has a whole group and a part of one.
+  config.kv_rank = config.PerGroup() ? 192 : 64;
   config.block_num = 3;
   config.block_size = 16;
-  config.SetFused(3);
+  cache_mode == "BSND" ? config.SetBatchSeq(1, 3) : config.SetFused(3);
   return config;
 }
 
-Config MediumConfig(Scenario scenario, const std::string& cache_mode) {
+Config MediumConfig(const Scenario& scenario, const std::string& cache_mode) {
   Config config;
   config.scenario = scenario;
   config.cache_mode = cache_mode;
   config.hidden = 256;
   config.q_rank = 192;
   config.heads = 5;
-  // N * (D + Dr) is a multiple of 32 with both, but an int8 NZ row of 16 elements would not fill its fractal.
-  const bool wide_rope = config.PerChannel() && config.IsNzCache();
+  // Wide enough for whole fractals of 32 int8 columns: of a cache row of Dr, and of a weight of Hckv + Dr.
+  const bool wide_rope = (config.PerChannel() && config.IsNzCache()) || config.IsFull();
   config.nope = wide_rope ? 64 : 48;
   config.rope = wide_rope ? 32 : 16;
-  config.kv_rank = 96;
+  config.kv_rank = config.PerGroup() ? 160 : 96;
   config.block_num = 10;
   config.block_size = 16;
-  config.SetFused(16);
+  cache_mode == "BSND" ? config.SetBatchSeq(2, 8) : config.SetFused(16);
   return config;
 }
 
@@ -178,11 +117,13 @@ std::ostream& operator<<(std::ostream& out, const RunResult& result) {
 
 PrologCall::PrologCall(const Config& chosen) : config(chosen), cache_mode(chosen.cache_mode) {
   const Config& c = config;
+  const ScenarioRow& row = RowOf(c.scenario);
+  const bool is_mx = row.scale == ACL_FLOAT8_E8M0;
   const int64_t uq_qr_columns = c.heads * (c.nope + c.rope);
   const int64_t kv_columns = c.kv_rank + c.rope;
-  const aclDataType uq_qr_type = c.PartialQuant() ? ACL_INT8 : ACL_BF16;
-  const aclDataType cache_type = c.PerChannel() ? ACL_INT8 : ACL_BF16;
+  const int64_t tokens = c.Tokens();
   const std::vector<int64_t> lead = c.fused ? std::vector<int64_t>{c.tokens} : std::vector<int64_t>{c.batch, c.seq};
+  const auto num_sequences = static_cast<int64_t>(c.Sequences().size());
 
   const auto plain = [this](Param param, aclDataType dtype, std::vector<int64_t> dims) {
     TensorDesc& desc = descs_[param];
@@ -194,6 +135,12 @@ PrologCall::PrologCall(const Config& chosen) : config(chosen), cache_mode(chosen
     tail.insert(tail.begin(), lead.begin(), lead.end());
     return tail;
   };
+  const auto cache = [&](int64_t width) {
+    return c.IsTokens() ? with_lead({1, width}) : std::vector<int64_t>{c.block_num, c.block_size, 1, width};
+  };
+  const auto scale = [&](Param param, int64_t n, int64_t k) {
+    plain(param, row.scale, is_mx ? std::vector<int64_t>{n, k / 32} : std::vector<int64_t>{1, n});
+  };
   const auto weight = [this, &c](Param param, aclDataType dtype, int64_t k, int64_t n) {
     TensorDesc& desc = descs_[param];
     const int64_t c0 = C0(dtype);
@@ -203,137 +150,68 @@ PrologCall::PrologCall(const Config& chosen) : config(chosen), cache_mode(chosen
     desc.dims = c.nz_2d ? std::vector<int64_t>{k, n} : desc.storage_dims;
   };
 
-  plain(kTokenX, ACL_BF16, with_lead({c.hidden}));
-  weight(kWeightDq, ACL_BF16, c.hidden, c.q_rank);
-  weight(kWeightUqQr, uq_qr_type, c.q_rank, uq_qr_columns);
+  plain(kTokenX, row.token_x, with_lead({c.hidden}));
+  weight(kWeightDq, row.token_x, c.hidden, c.q_rank);
+  weight(kWeightUqQr, row.weight_uq_qr, c.q_rank, uq_qr_columns);
   plain(kWeightUk, ACL_BF16, {c.heads, c.nope, c.kv_rank});
-  weight(kWeightDkvKr, ACL_BF16, c.hidden, kv_columns);
+  weight(kWeightDkvKr, row.token_x, c.hidden, kv_columns);
   plain(kGammaCq, ACL_BF16, {c.q_rank});
   plain(kGammaCkv, ACL_BF16, {c.kv_rank});
   plain(kRopeSin, ACL_BF16, with_lead({c.rope}));
   plain(kRopeCos, ACL_BF16, with_lead({c.rope}));
   plain(kCacheIndex, ACL_INT64, lead);
-  plain(kKvCache, cache_type, {c.block_num, c.block_size, 1, c.kv_rank});
-  plain(kKrCache, cache_type, {c.block_num, c.block_size, 1, c.rope});
-  plain(kScaleX, ACL_FLOAT, {c.Tokens(), 1});
-  plain(kScaleWDq, ACL_FLOAT, {1, c.q_rank});
-  plain(kScaleWUqQr, ACL_FLOAT, {1, uq_qr_columns});
-  plain(kScaleWDkvKr, ACL_FLOAT, {1, kv_columns});
-  plain(kScaleCkv, ACL_FLOAT, {1, c.kv_rank});
+  if (c.IsBlocks()) {
+    const int64_t pages = c.block_size > 0 ? RoundUp(c.seq, c.block_size) / c.block_size : 0;
+    descs_[kCacheIndex].Reshape(c.fused ? std::vector<int64_t>{c.NumPages()} : std::vector<int64_t>{c.batch, pages});
+  }
+  plain(kKvCache, row.kv_cache, cache(c.KvWidth()));
+  plain(kKrCache, row.kr_cache, c.PerGroup() ? std::vector<int64_t>{0} : cache(c.rope));
+  plain(kScaleX, row.scale, {tokens, is_mx ? c.hidden / 32 : 1});
+  scale(kScaleWDq, c.q_rank, c.hidden);
+  scale(kScaleWUqQr, uq_qr_columns, c.q_rank);
+  scale(kScaleWDkvKr, kv_columns, c.hidden);
+  plain(kScaleCkv, ACL_FLOAT, c.IsV3() && c.PerTensor() ? std::vector<int64_t>{1} : std::vector<int64_t>{1, c.kv_rank});
   plain(kScaleCkr, ACL_FLOAT, {1, c.rope});
   plain(kSmooth, ACL_FLOAT, {1, c.q_rank});
-  plain(kQueryOut, ACL_BF16, with_lead({c.heads, c.kv_rank}));
+  plain(kActualSeqLen, ACL_INT32, {num_sequences});
+  plain(kClipAlpha, ACL_FLOAT, {1});
+  plain(kQueryOut, row.query, with_lead({c.heads, c.kv_rank}));
   plain(kQueryRopeOut, ACL_BF16, with_lead({c.heads, c.rope}));
+  plain(kScaleQNope, ACL_FLOAT, {tokens, c.heads, 1});
+  plain(kQueryNorm, row.query_norm, with_lead({c.q_rank}));
+  plain(kScaleQNorm, row.scale, {tokens, is_mx ? c.q_rank / 32 : 1});
 
-  for (const Param param : kOptional) descs_[param].null = true;
-  descs_[kScaleWUqQr].null = !c.PartialQuant();
-  descs_[kScaleCkv].null = !c.PerChannel();
-  descs_[kScaleCkr].null = !c.PerChannel();
-  descs_[kSmooth].null = !c.Smooth();
+  const auto present = [this](Param param, bool is_present) { descs_[param].null = !is_present; };
+  present(kCacheIndex, !c.IsTokens());
+  for (const Param param : {kScaleX, kScaleWDq, kScaleWDkvKr}) present(param, c.IsFull());
+  present(kScaleWUqQr, c.QuantizesCq());
+  present(kScaleCkv, c.PerTensor() || c.PerChannel());
+  present(kScaleCkr, c.PerChannel());
+  present(kSmooth, c.Smooth());
+  present(kActualSeqLen, c.IsBlocks() && c.fused);
+  present(kClipAlpha, row.clips);
+  present(kScaleQNope, c.PerTensor());
+  present(kQueryNorm, c.scenario.query_norm);
+  present(kScaleQNorm, c.scenario.query_norm && c.QuantizesCq());
+  if (c.IsV3()) {
+    modes = {c.scenario.weight_mode, c.scenario.kv_mode, c.PerTensor(), c.PerGroup(), c.PerGroup(), 128, 1.0, 1.0};
+  }
   for (int param = 0; param < kNumParams; ++param) descs_[param].data = UntouchableAddress(param);
 }
 
-int64_t DefaultSlot(int64_t t, int64_t capacity) {
-  if (capacity == 0) return t;
-  int64_t step = 7;
-  while (std::gcd(step, capacity) != 1) step += 2;
-  return (t * step + 3) % capacity;
-}
-
-void PrologCall::Allocate(uint64_t seed) {
-  for (int i = 0; i < kNumParams; ++i) {
-    const Param param = static_cast<Param>(i);
-    TensorDesc& desc = descs_[param];
-    if (desc.null) continue;
-    int64_t elements = desc.NumElements();
-    if (IsNzWeight(param) && desc.dims.size() == 2) {
-      elements = RoundUp(desc.dims[0], 16) * RoundUp(desc.dims[1], C0(desc.dtype));
+int64_t PrologCall::SlotOf(int64_t t) const {
+  if (config.IsTokens()) return t;
+  const auto* index = buffers_[kCacheIndex].as<int64_t>();
+  if (!config.IsBlocks()) return index[t];
+  for (const int64_t length : config.Sequences()) {
+    if (t < length) {
+      const int64_t page = index[t / config.block_size];
+      return page < 0 ? -1 : page * config.block_size + t % config.block_size;
     }
-    buffers_[param] = GuardedBuffer(static_cast<size_t>(desc.offset + elements) * desc.ElementBytes());
-    desc.data = buffers_[param].data();
-    if (!IsWritten(param)) FillInput(param, seed);
+    t -= length;
+    index += RoundUp(length, config.block_size) / config.block_size;
   }
-  ResetWritten();
-}
-
-void PrologCall::FillInput(Param param, uint64_t seed, int64_t first_element) {
-  const TensorDesc& desc = descs_[param];
-  const size_t count = buffers_[param].size() / desc.ElementBytes();
-  const Range range = RangeOf(param, config);
-  const uint64_t stream = Hash(seed * kNumParams + param);
-  const uint64_t first = static_cast<uint64_t>(first_element);
-  switch (desc.dtype) {
-    case ACL_BF16:
-      for (size_t i = 0; i < count; ++i) {
-        buffers_[param].as<uint16_t>()[i] = ToBf16(range.centre + range.radius * Uniform(stream, first + i));
-      }
-      break;
-    case ACL_FLOAT:
-      for (size_t i = 0; i < count; ++i) {
-        buffers_[param].as<float>()[i] = range.centre + range.radius * Uniform(stream, first + i);
-      }
-      break;
-    case ACL_INT8:
-      for (size_t i = 0; i < count; ++i) {
-        buffers_[param].as<int8_t>()[i] = static_cast<int8_t>(std::lrint(127 * Uniform(stream, first + i)));
-      }
-      break;
-    case ACL_INT64:
-      for (size_t i = 0; i < count; ++i) {
-        buffers_[param].as<int64_t>()[i] = DefaultSlot(first_element + static_cast<int64_t>(i), config.Capacity());
-      }
-      break;
-    default:
-      buffers_[param].Fill(0x11);
-  }
-}
-
-void PrologCall::ResetWritten() {
-  for (const Param param : kWritten) buffers_[param].Fill(kSentinel);
-}
-
-void PrologCall::Restride(Param param, std::vector<int64_t> strides, int64_t offset, uint8_t hole) {
-  TensorDesc& desc = descs_[param];
-  const std::vector<uint8_t> elements = Elements(param);
-  const size_t bytes = desc.ElementBytes();
-  desc.strides = std::move(strides);
-  desc.offset = offset;
-  int64_t end = offset;
-  ForEachOffset(desc, [&end](int64_t at) { end = std::max(end, at + 1); });
-  buffers_[param] = GuardedBuffer(static_cast<size_t>(end) * bytes);
-  buffers_[param].Fill(hole);
-  desc.data = buffers_[param].data();
-  desc.storage_dims = {end};
-  size_t next = 0;
-  ForEachOffset(desc, [&](int64_t at) {
-    std::memcpy(buffers_[param].data() + static_cast<size_t>(at) * bytes, elements.data() + next, bytes);
-    next += bytes;
-  });
-}
-
-std::vector<uint8_t> PrologCall::Elements(Param param) const {
-  const TensorDesc& desc = descs_[param];
-  const size_t bytes = desc.ElementBytes();
-  std::vector<uint8_t> result(static_cast<size_t>(desc.NumElements()) * bytes);
-  size_t next = 0;
-  ForEachOffset(desc, [&](int64_t at) {
-    std::memcpy(result.data() + next, buffers_[param].data() + static_cast<size_t>(at) * bytes, bytes);
-    next += bytes;
-  });
-  return result;
-}
-
-std::vector<uint8_t> PrologCall::Holes(Param param) const {
-  const TensorDesc& desc = descs_[param];
-  const size_t bytes = desc.ElementBytes();
-  std::vector<bool> is_element(buffers_[param].size() / bytes, false);
-  ForEachOffset(desc, [&](int64_t at) { is_element[static_cast<size_t>(at)] = true; });
-  std::vector<uint8_t> result;
-  for (size_t i = 0; i < is_element.size(); ++i) {
-    if (is_element[i]) continue;
-    result.insert(result.end(), buffers_[param].data() + i * bytes, buffers_[param].data() + (i + 1) * bytes);
-  }
-  return result;
+  return -1;
 }
 
 void PrologCall::UseTorchStyle() {
@@ -383,18 +261,67 @@ Phase1Result PrologCall::Phase1() const {
 }
 
 Phase1Result PrologCall::Phase1(const Handles& handles) const {
-  const auto& t = handles.tensors;
   Phase1Result result;
-  std::string mode = cache_mode.value_or("");
   TakeTexts();
-  result.status = aclnnMlaPrologGetWorkspaceSize(
-      t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr], t[kGammaCq], t[kGammaCkv], t[kRopeSin],
-      t[kRopeCos], t[kCacheIndex], const_cast<aclTensor*>(t[kKvCache]), const_cast<aclTensor*>(t[kKrCache]), t[kScaleX],
-      t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr], t[kScaleCkv], t[kScaleCkr], t[kSmooth], epsilon_cq, epsilon_ckv,
-      cache_mode ? mode.data() : nullptr, t[kQueryOut], t[kQueryRopeOut], &result.workspace_bytes, &result.executor);
-  std::fill(mode.begin(), mode.end(), '#');
+  result.status = Phase1(handles, &result.workspace_bytes, &result.executor);
   result.text = TakeTexts();
   return result;
+}
+
+aclnnStatus PrologCall::Phase1(const Handles& handles, uint64_t* workspace_bytes, aclOpExecutor** executor) const {
+  std::optional<ScopedSoc> soc;
+  if (!config.soc.empty()) soc.emplace(config.soc.c_str());
+  const auto& t = handles.tensors;
+  auto* kv = const_cast<aclTensor*>(t[kKvCache]);
+  auto* kr = const_cast<aclTensor*>(t[kKrCache]);
+  std::string text = cache_mode.value_or("");
+  char* mode = cache_mode ? text.data() : nullptr;
+  aclnnStatus status = -2;
+  switch (config.scenario.version) {
+    case Version::kV1:
+      status = aclnnMlaPrologGetWorkspaceSize(t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr],
+                                              t[kGammaCq], t[kGammaCkv], t[kRopeSin], t[kRopeCos], t[kCacheIndex], kv,
+                                              kr, t[kScaleX], t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr],
+                                              t[kScaleCkv], t[kScaleCkr], t[kSmooth], epsilon_cq, epsilon_ckv, mode,
+                                              t[kQueryOut], t[kQueryRopeOut], workspace_bytes, executor);
+      break;
+    case Version::kV2:
+      status = aclnnMlaPrologV2WeightNzGetWorkspaceSize(
+          t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr], t[kGammaCq], t[kGammaCkv],
+          t[kRopeSin], t[kRopeCos], t[kCacheIndex], kv, kr, t[kScaleX], t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr],
+          t[kScaleCkv], t[kScaleCkr], t[kSmooth], epsilon_cq, epsilon_ckv, mode, t[kQueryOut], t[kQueryRopeOut],
+          t[kScaleQNope], workspace_bytes, executor);
+      break;
+    case Version::kV3:
+      status = aclnnMlaPrologV3WeightNzGetWorkspaceSize(
+          t[kTokenX], t[kWeightDq], t[kWeightUqQr], t[kWeightUk], t[kWeightDkvKr], t[kGammaCq], t[kGammaCkv],
+          t[kRopeSin], t[kRopeCos], kv, kr, t[kCacheIndex], t[kScaleX], t[kScaleWDq], t[kScaleWUqQr], t[kScaleWDkvKr],
+          t[kScaleCkv], t[kScaleCkr], t[kSmooth], t[kActualSeqLen], t[kClipAlpha], epsilon_cq, epsilon_ckv, mode,
+          modes.weight_quant, modes.kv_cache_quant, modes.query_quant, modes.ckvkr_repo, modes.quant_scale_repo,
+          modes.tile_size, modes.qc_qr_scale, modes.kc_scale, t[kQueryOut], t[kQueryRopeOut], t[kScaleQNope],
+          t[kQueryNorm], t[kScaleQNorm], workspace_bytes, executor);
+      break;
+  }
+  std::fill(text.begin(), text.end(), '#');
+  return status;
+}
+
+aclnnStatus PrologCall::Phase2(void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor,
+                               aclrtStream stream) const {
+  return Phase2Of(config.scenario.version, workspace, workspace_bytes, executor, stream);
+}
+
+aclnnStatus Phase2Of(Version version, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor,
+                     aclrtStream stream) {
+  switch (version) {
+    case Version::kV1:
+      return aclnnMlaProlog(workspace, workspace_bytes, executor, stream);
+    case Version::kV2:
+      return aclnnMlaPrologV2WeightNz(workspace, workspace_bytes, executor, stream);
+    case Version::kV3:
+      return aclnnMlaPrologV3WeightNz(workspace, workspace_bytes, executor, stream);
+  }
+  return -2;
 }
 
 RunResult PrologCall::Run(aclrtStream stream) {
@@ -409,8 +336,8 @@ RunResult PrologCall::Run(aclrtStream stream) {
   GuardedBuffer workspace(first.workspace_bytes);
   workspace.Fill(0xEE);
   ProtectInputs(Access::kRead);
-  result.phase2 = aclnnMlaProlog(first.workspace_bytes > 0 ? workspace.data() : nullptr, first.workspace_bytes,
-                                 first.executor, stream);
+  result.phase2 =
+      Phase2(first.workspace_bytes > 0 ? workspace.data() : nullptr, first.workspace_bytes, first.executor, stream);
   result.sync = aclrtSynchronizeStream(stream);
   ProtectInputs(Access::kReadWrite);
   result.text = TakeTexts();
@@ -427,8 +354,7 @@ RunResult PrologCall::RunQuick(aclrtStream stream) const {
   if (first.status != 0) return result;
   result.workspace_bytes = first.workspace_bytes;
   std::vector<uint8_t> workspace(first.workspace_bytes);
-  result.phase2 =
-      aclnnMlaProlog(workspace.empty() ? nullptr : workspace.data(), workspace.size(), first.executor, stream);
+  result.phase2 = Phase2(workspace.empty() ? nullptr : workspace.data(), workspace.size(), first.executor, stream);
   result.sync = aclrtSynchronizeStream(stream);
   result.text = TakeTexts();
   return result;
@@ -469,13 +395,16 @@ std::string TakeTexts() {
 }
 
 std::string FirstNamed(const std::string& text) {
-  std::vector<std::string> names(kParamNames.begin(), kParamNames.end());
-  names.insert(names.end(), {"cacheMode", "executor", "workspaceSize", "MLAP_SOC"});
+  std::vector<std::string> names;
+  for (int i = 0; i < kNumParams; ++i) names.emplace_back(ParamName(static_cast<Param>(i)));
+  names.insert(names.end(), {"cacheMode", "executor", "workspaceSize", "MLAP_SOC", "weightQuantMode",
+                             "kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode", "tileSize"});
   std::string first;
   size_t first_at = std::string::npos;
   for (const std::string& name : names) {
     const size_t at = text.find(name);
-    if (at < first_at) {
+    // "kvCache" is also where "kvCacheQuantMode" begins.
+    if (at < first_at || (at == first_at && at != std::string::npos && name.size() > first.size())) {
       first_at = at;
       first = name;
     }
@@ -551,16 +480,16 @@ ScopedSoc::~ScopedSoc() {
   }
 }
 
-void PrologV1Test::SetUp() {
+void PrologTest::SetUp() {
   ASSERT_EQ(aclrtSetDevice(0), 0);
   ASSERT_EQ(aclrtCreateStream(&stream_), 0);
 }
 
-void PrologV1Test::TearDown() {
+void PrologTest::TearDown() {
   if (stream_ != nullptr) {
     EXPECT_EQ(aclrtDestroyStream(stream_), 0);
   }
   EXPECT_EQ(aclrtResetDevice(0), 0);
 }
 
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test

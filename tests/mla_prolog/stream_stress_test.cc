@@ -6,15 +6,15 @@
 #include <thread>
 #include <vector>
 
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 namespace {
 
 constexpr int kNumThreads = 4;
 constexpr int kCallsPerThread = 200;
 
-class StreamStress : public PrologV1Test {
+class StreamStress : public PrologTest {
  protected:
   ScopedSoc soc_{"none"};
 };
@@ -24,7 +24,7 @@ aclnnStatus Queue(const PrologCall& call, aclrtStream stream, std::vector<uint8_
   const Phase1Result first = call.Phase1();
   if (first.status != 0) return first.status;
   if (workspace->size() < first.workspace_bytes) workspace->resize(first.workspace_bytes);
-  return aclnnMlaProlog(workspace->data(), workspace->size(), first.executor, stream);
+  return call.Phase2(workspace->data(), workspace->size(), first.executor, stream);
 }
 
 TEST_F(StreamStress, FourThreadsOnTheirOwnStreams) {
@@ -36,7 +36,8 @@ TEST_F(StreamStress, FourThreadsOnTheirOwnStreams) {
   std::vector<std::vector<Work>> work(kNumThreads);
   for (int thread = 0; thread < kNumThreads; ++thread) {
     for (size_t i = 0; i < kScenarios.size(); ++i) {
-      Config config = TinyConfig(kScenarios[i], (i + static_cast<size_t>(thread)) % 2 == 0 ? "PA_BSND" : "PA_NZ");
+      Config config = TinyConfig(
+          kScenarios[i], (i + static_cast<size_t>(thread)) % 2 == 0 ? "PA_BSND" : IndexModesOf(kScenarios[i]).back());
       PrologCall call(config.SetFused(1 + thread));
       call.Allocate(static_cast<uint64_t>(thread * 10 + static_cast<int>(i)));
       ASSERT_TRUE(call.Run(stream_).Ok());
@@ -114,7 +115,7 @@ TEST_F(StreamStress, EventsOrderCopiesAndCalls) {
     const Phase1Result first = call.Phase1();
     ASSERT_EQ(first.status, 0);
     if (workspace.empty()) workspace.resize(first.workspace_bytes);
-    ASSERT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+    ASSERT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
     // On the operator's own stream, in order without an event. The host memory is unknown to the library, so the copy
     // may wait; that must not change anything.
     ASSERT_EQ(aclrtMemcpyAsync(static_cast<uint8_t*>(results) + static_cast<size_t>(round) * query_bytes, query_bytes,
@@ -241,4 +242,4 @@ TEST_F(StreamStress, SeveralThreadsFeedOneStream) {
 }
 
 }  // namespace
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test

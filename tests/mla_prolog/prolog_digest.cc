@@ -2,9 +2,9 @@
 // environments and compared by compare_digests.cmake.
 #include <cstdio>
 
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 namespace {
 
 // FNV-1a.
@@ -19,16 +19,20 @@ uint64_t HashOf(const std::vector<std::vector<uint8_t>>& written) {
 int PrintDigests() {
   const ScopedSoc soc("none");
   if (aclrtSetDevice(0) != 0) return 1;
-  for (const Scenario scenario : kScenarios) {
-    for (const char* mode : {"PA_BSND", "PA_NZ"}) {
+  for (const Scenario& scenario : AllScenarios()) {
+    for (const char* mode : ModesOf(scenario)) {
       for (const int64_t tokens : {1, 2, 5, 16, 17, 63, 130}) {
-        Config config = MediumConfig(scenario, mode).SetFused(tokens);
+        Config config = MediumConfig(scenario, mode);
+        config.cache_mode == "BSND" ? config.SetBatchSeq(1, tokens) : config.SetFused(tokens);
         // Odd head counts and more heads than threads are both cut differently.
         config.heads = tokens % 2 == 1 ? 5 : 10;
         PrologCall call(config);
         call.Allocate();
-        if (tokens > 4) call.slots()[3] = -1;
-        if (tokens > 5) call.slots()[4] = call.slots()[0];
+        if (tokens > 4 && !config.IsTokens()) {
+          const int64_t num_indices = call[kCacheIndex].NumElements();
+          call.slots()[num_indices - 1] = -1;
+          if (tokens > 5) call.slots()[num_indices - 2] = call.slots()[0];
+        }
         const RunResult result = call.RunQuick(nullptr);
         if (!result.Ok()) {
           std::fprintf(stderr, "%s: phase 1 %d, phase 2 %d, synchronisation %d: %s\n", config.Name().c_str(),
@@ -43,6 +47,6 @@ int PrintDigests() {
 }
 
 }  // namespace
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test
 
-int main() { return mlap::prolog_v1_test::PrintDigests(); }
+int main() { return mlap::prolog_test::PrintDigests(); }

@@ -1,4 +1,5 @@
 // Executors and workspaces: what the two steps promise each other.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -6,15 +7,15 @@
 #include <thread>
 #include <vector>
 
-#include "prolog_v1_fixture.h"
+#include "prolog_fixture.h"
 
-namespace mlap::prolog_v1_test {
+namespace mlap::prolog_test {
 namespace {
 
 constexpr aclnnStatus kNull = ACLNN_ERR_PARAM_NULLPTR;
 constexpr aclnnStatus kInvalid = ACLNN_ERR_PARAM_INVALID;
 
-class ExecutorProtocol : public PrologV1Test {
+class ExecutorProtocol : public PrologTest {
  protected:
   // A call with its results, to compare with.
   void MakeExpected(const Config& config, std::vector<std::vector<uint8_t>>* expected) {
@@ -34,12 +35,12 @@ TEST_F(ExecutorProtocol, AOneShotExecutorIsUsedUp) {
   const Phase1Result first = call.Phase1();
   ASSERT_EQ(first.status, 0);
   GuardedBuffer workspace(first.workspace_bytes);
-  EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+  EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
   ASSERT_EQ(aclrtSynchronizeStream(stream_), 0);
   call.ResetWritten();
   const auto before = call.Written();
   TakeTexts();
-  EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), kNull);
+  EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), kNull);
   EXPECT_NE(TakeTexts().find("executor"), std::string::npos);
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
   EXPECT_EQ(call.Written(), before);
@@ -48,12 +49,35 @@ TEST_F(ExecutorProtocol, AOneShotExecutorIsUsedUp) {
 }
 
 TEST_F(ExecutorProtocol, NullAndInventedExecutorsAreRefused) {
-  TakeTexts();
-  EXPECT_EQ(aclnnMlaProlog(nullptr, 0, nullptr, stream_), kNull);
-  EXPECT_NE(TakeTexts().find("executor"), std::string::npos);
-  int not_an_executor = 0;
-  EXPECT_EQ(aclnnMlaProlog(nullptr, 0, reinterpret_cast<aclOpExecutor*>(&not_an_executor), stream_), kNull);
-  EXPECT_NE(TakeTexts().find("executor"), std::string::npos);
+  for (const Version version : kVersions) {
+    TakeTexts();
+    EXPECT_EQ(Phase2Of(version, nullptr, 0, nullptr, stream_), kNull);
+    EXPECT_NE(TakeTexts().find("executor"), std::string::npos);
+    int not_an_executor = 0;
+    EXPECT_EQ(Phase2Of(version, nullptr, 0, reinterpret_cast<aclOpExecutor*>(&not_an_executor), stream_), kNull);
+    EXPECT_NE(TakeTexts().find("executor"), std::string::npos);
+  }
+}
+
+// An executor belongs to the version that made it.
+TEST_F(ExecutorProtocol, VersionsDoNotMix) {
+  for (const Version version : kVersions) {
+    for (const Version other : kVersions) {
+      if (other == version) continue;
+      PrologCall call(TinyConfig({version, 1, 0}));
+      call.Allocate();
+      const auto before = call.Written();
+      const Phase1Result first = call.Phase1();
+      ASSERT_EQ(first.status, 0);
+      GuardedBuffer workspace(first.workspace_bytes);
+      EXPECT_EQ(Phase2Of(other, workspace.data(), workspace.size(), first.executor, stream_), kInvalid);
+      EXPECT_NE(TakeTexts().find("executor"), std::string::npos);
+      EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
+      EXPECT_EQ(call.Written(), before);
+      EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
+      EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
+    }
+  }
 }
 
 TEST_F(ExecutorProtocol, TheWorkspaceIsCheckedAndTheExecutorSurvives) {
@@ -70,19 +94,19 @@ TEST_F(ExecutorProtocol, TheWorkspaceIsCheckedAndTheExecutorSurvives) {
     if (first.workspace_bytes == 0) GTEST_SKIP() << "no workspace needed";
     GuardedBuffer workspace(first.workspace_bytes);
     TakeTexts();
-    EXPECT_EQ(aclnnMlaProlog(nullptr, first.workspace_bytes, first.executor, stream_), kNull);
+    EXPECT_EQ(call.Phase2(nullptr, first.workspace_bytes, first.executor, stream_), kNull);
     EXPECT_NE(TakeTexts().find("workspace"), std::string::npos);
-    EXPECT_EQ(aclnnMlaProlog(nullptr, 0, first.executor, stream_), kNull);
+    EXPECT_EQ(call.Phase2(nullptr, 0, first.executor, stream_), kNull);
     TakeTexts();
     for (const uint64_t too_small : {uint64_t{0}, uint64_t{1}, first.workspace_bytes - 1}) {
-      EXPECT_EQ(aclnnMlaProlog(workspace.data(), too_small, first.executor, stream_), kInvalid) << too_small;
+      EXPECT_EQ(call.Phase2(workspace.data(), too_small, first.executor, stream_), kInvalid) << too_small;
       const std::string text = TakeTexts();
       EXPECT_NE(text.find("workspaceSize"), std::string::npos) << text;
       EXPECT_NE(text.find(std::to_string(first.workspace_bytes)), std::string::npos) << text;
     }
     EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
     EXPECT_EQ(call.Written(), before);
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+    EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
     EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
     EXPECT_EQ(call.Written(), expected);
   }
@@ -106,7 +130,7 @@ TEST_F(ExecutorProtocol, OnlyTheWorkspaceAskedForIsTouched) {
         GuardedBuffer memory(128 + needed + shift);
         memory.Fill(fill);
         uint8_t* workspace = memory.data() + 128;
-        EXPECT_EQ(aclnnMlaProlog(workspace, needed + shift, first.executor, stream_), 0);
+        EXPECT_EQ(call.Phase2(workspace, needed + shift, first.executor, stream_), 0);
         EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
         for (size_t i = 0; i < 128; ++i) ASSERT_EQ(memory.data()[i], fill) << i;
         for (size_t i = 0; i < shift; ++i) ASSERT_EQ(workspace[needed + i], fill) << i;
@@ -126,8 +150,7 @@ TEST_F(ExecutorProtocol, StridedInputsAndAnUnalignedWorkspace) {
     for (const size_t shift : {0, 1, 2, 4, 63}) {
       PrologCall call(config);
       call.Allocate();
-      for (int i = 0; i < kNumParams; ++i) {
-        const Param param = static_cast<Param>(i);
+      for (const Param param : ParamsOf(config.scenario.version)) {
         if (IsWritten(param) || call[param].null) continue;
         std::vector<int64_t> strides = call[param].ContiguousStrides();
         for (int64_t& stride : strides) stride *= 2;
@@ -138,7 +161,7 @@ TEST_F(ExecutorProtocol, StridedInputsAndAnUnalignedWorkspace) {
       // `shift` bytes before an inaccessible page, so at every alignment.
       GuardedBuffer memory(first.workspace_bytes + shift);
       memory.Fill(0x7F);
-      EXPECT_EQ(aclnnMlaProlog(memory.data(), first.workspace_bytes, first.executor, stream_), 0);
+      EXPECT_EQ(call.Phase2(memory.data(), first.workspace_bytes, first.executor, stream_), 0);
       EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
       EXPECT_EQ(call.Written(), expected) << "shift " << shift;
       EXPECT_TRUE(memory.FrontIntact());
@@ -159,7 +182,7 @@ TEST_F(ExecutorProtocol, AWorkspaceFromTheRuntime) {
   if (first.workspace_bytes > 0) {
     ASSERT_EQ(aclrtMalloc(&workspace, first.workspace_bytes, ACL_MEM_MALLOC_HUGE_FIRST), 0);
   }
-  EXPECT_EQ(aclnnMlaProlog(workspace, first.workspace_bytes, first.executor, stream_), 0);
+  EXPECT_EQ(call.Phase2(workspace, first.workspace_bytes, first.executor, stream_), 0);
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
   EXPECT_EQ(call.Written(), expected);
   if (workspace != nullptr) {
@@ -195,12 +218,12 @@ TEST_F(ExecutorProtocol, ARepeatableExecutorRunsAgain) {
     GuardedBuffer workspace(first.workspace_bytes);
     for (int repetition = 0; repetition < 3; ++repetition) {
       call.ResetWritten();
-      EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+      EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
       EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
       EXPECT_EQ(call.Written(), expected);
     }
     EXPECT_EQ(aclDestroyAclOpExecutor(first.executor), 0);
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), kNull);
+    EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), kNull);
     EXPECT_EQ(aclDestroyAclOpExecutor(first.executor), ACLNN_ERR_INNER);
   }
 }
@@ -225,35 +248,43 @@ TEST_F(ExecutorProtocol, ARepeatableExecutorCanBeRetargeted) {
       const Phase1Result first = source.Phase1(handles);
       ASSERT_EQ(first.status, 0);
       ASSERT_EQ(aclSetAclOpExecutorRepeatable(first.executor), 0);
-      for (int i = 0; i < kNumParams; ++i) {
-        const Param param = static_cast<Param>(i);
+      const Version version = scenario.version;
+      const auto num_params = ParamsOf(version).size();
+      const auto first_output = static_cast<size_t>(PositionOf(version, kQueryOut));
+      // In the operator's definition the caches are outputs as well, behind query and queryRope.
+      std::vector<Param> outputs(ParamsOf(version).begin() + static_cast<std::ptrdiff_t>(first_output),
+                                 ParamsOf(version).end());
+      outputs.insert(outputs.begin() + 2, {kKvCache, kKrCache});
+      for (const Param param : ParamsOf(version)) {
         aclTensor* tensor = handles.owned[param];
         void* address = target[param].data;
+        const auto position = static_cast<size_t>(PositionOf(version, param));
         if (source[param].null) {
-          EXPECT_EQ(aclSetTensorAddr(first.executor, param, handles.owned[kTokenX], address), kInvalid);
+          EXPECT_EQ(aclSetTensorAddr(first.executor, position, handles.owned[kTokenX], address), kInvalid);
           continue;
         }
+        const auto output = std::find(outputs.begin(), outputs.end(), param);
         aclnnStatus status = 0;
         if (way == Way::kByPosition) {
-          status = aclSetTensorAddr(first.executor, param, tensor, address);
-        } else if (param == kKvCache || param == kKrCache) {
-          // In the operator's definition the caches are outputs as well, behind the two others.
-          status = aclSetOutputTensorAddr(first.executor, param == kKvCache ? 2 : 3, tensor, address);
-        } else if (param < kQueryOut) {
-          status = aclSetInputTensorAddr(first.executor, param, tensor, address);
+          status = aclSetTensorAddr(first.executor, position, tensor, address);
+        } else if (output != outputs.end()) {
+          status =
+              aclSetOutputTensorAddr(first.executor, static_cast<size_t>(output - outputs.begin()), tensor, address);
         } else {
-          status = aclSetOutputTensorAddr(first.executor, param - kQueryOut, tensor, address);
+          status = aclSetInputTensorAddr(first.executor, position, tensor, address);
         }
         EXPECT_EQ(status, 0) << ParamName(param);
       }
-      EXPECT_EQ(aclSetTensorAddr(first.executor, kNumParams, handles.owned[kTokenX], source[kTokenX].data), kInvalid);
-      EXPECT_EQ(aclSetInputTensorAddr(first.executor, kQueryOut, handles.owned[kTokenX], source[kTokenX].data),
+      EXPECT_EQ(aclSetTensorAddr(first.executor, num_params, handles.owned[kTokenX], source[kTokenX].data), kInvalid);
+      EXPECT_EQ(aclSetInputTensorAddr(first.executor, first_output, handles.owned[kTokenX], source[kTokenX].data),
                 kInvalid);
-      EXPECT_EQ(aclSetOutputTensorAddr(first.executor, 4, handles.owned[kQueryOut], source[kQueryOut].data), kInvalid);
+      EXPECT_EQ(
+          aclSetOutputTensorAddr(first.executor, outputs.size(), handles.owned[kQueryOut], source[kQueryOut].data),
+          kInvalid);
       const auto untouched = source.Written();
       source.ProtectAll(Access::kNone);
       GuardedBuffer workspace(first.workspace_bytes);
-      EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+      EXPECT_EQ(source.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
       EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
       source.ProtectAll(Access::kReadWrite);
       EXPECT_EQ(source.Written(), untouched);
@@ -278,11 +309,14 @@ TEST_F(ExecutorProtocol, RetargetingBetweenQueuedRuns) {
   ASSERT_EQ(first.status, 0);
   ASSERT_EQ(aclSetAclOpExecutorRepeatable(first.executor), 0);
   GuardedBuffer workspace(first.workspace_bytes);
-  EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+  EXPECT_EQ(a.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
   for (const Param param : kWritten) {
-    EXPECT_EQ(aclSetTensorAddr(first.executor, param, handles.owned[param], b[param].data), 0);
+    if (a[param].null) continue;
+    EXPECT_EQ(aclSetTensorAddr(first.executor, static_cast<size_t>(PositionOf(config.scenario.version, param)),
+                               handles.owned[param], b[param].data),
+              0);
   }
-  EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+  EXPECT_EQ(a.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
   EXPECT_EQ(aclDestroyAclOpExecutor(first.executor), 0);
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
   EXPECT_EQ(a.Written(), expected);
@@ -308,7 +342,7 @@ TEST_F(ExecutorProtocol, TheExecutorKeepsItsOwnDescriptions) {
   }
   handles.Destroy();
   GuardedBuffer workspace(first.workspace_bytes);
-  EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+  EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
   EXPECT_EQ(call.Written(), expected);
 }
@@ -324,7 +358,7 @@ TEST_F(ExecutorProtocol, TheSecondStepMayRunOnAnotherThread) {
   GuardedBuffer workspace(first.workspace_bytes);
   std::thread([&] {
     EXPECT_EQ(aclrtSetDevice(0), 0);
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+    EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
     EXPECT_EQ(aclrtResetDevice(0), 0);
   }).join();
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
@@ -343,7 +377,7 @@ TEST_F(ExecutorProtocol, ANullStreamIsTheDefaultOne) {
     const Phase1Result first = call.Phase1();
     ASSERT_EQ(first.status, 0);
     GuardedBuffer workspace(first.workspace_bytes);
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, nullptr), 0);
+    EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, nullptr), 0);
     EXPECT_EQ(aclrtSynchronizeStream(waited), 0);
     EXPECT_EQ(call.Written(), expected);
   }
@@ -359,7 +393,7 @@ TEST_F(ExecutorProtocol, StreamsOfOtherContextsAndDeadStreamsAreRefused) {
     ASSERT_EQ(first.status, 0);
     GuardedBuffer workspace(first.workspace_bytes);
     TakeTexts();
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream), ACLNN_ERR_RUNTIME_ERROR);
+    EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream), ACLNN_ERR_RUNTIME_ERROR);
     EXPECT_NE(TakeTexts(), "");
   };
   aclrtContext home = nullptr;
@@ -414,7 +448,7 @@ TEST_F(ExecutorProtocol, FirstStepsOnSeveralThreads) {
   GuardedBuffer workspace(sized.workspace_bytes);
   for (size_t i = 0; i < 4; ++i) {
     for (size_t n = 0; n + 1 < executors[i].size(); ++n) Discard(executors[i][n]);
-    EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), executors[i].back(), stream_), 0);
+    EXPECT_EQ(calls[i].Phase2(workspace.data(), workspace.size(), executors[i].back(), stream_), 0);
     EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
     EXPECT_EQ(calls[i].Written(), expected);
   }
@@ -449,10 +483,10 @@ TEST_F(ExecutorProtocol, DataAreReadWhenTheStreamReachesTheCall) {
                 &writer),
             0);
   GuardedBuffer workspace(first.workspace_bytes);
-  EXPECT_EQ(aclnnMlaProlog(workspace.data(), workspace.size(), first.executor, stream_), 0);
+  EXPECT_EQ(call.Phase2(workspace.data(), workspace.size(), first.executor, stream_), 0);
   EXPECT_EQ(aclrtSynchronizeStream(stream_), 0);
   EXPECT_EQ(call.Written(), expected);
 }
 
 }  // namespace
-}  // namespace mlap::prolog_v1_test
+}  // namespace mlap::prolog_test
