@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev)
-test=("${build[@]}" libgtest-dev python3 python3-numpy binutils)
+test=("${build[@]}" libgtest-dev python3 python3-numpy binutils pkgconf)
 lint=("${test[@]}" clang-format-14 clang-tidy-14)
 bench=("${build[@]}" libdnnl-dev python3)
 

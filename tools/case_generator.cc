@@ -1,5 +1,7 @@
 #include "case_generator.h"
 
+#include <mlaprolog/mlaprolog.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,7 +16,6 @@
 #include "memory_budget.h"
 #include "parallel_for.h"
 #include "progress_line.h"
-#include "rope_table.h"
 #include "text_format.h"
 #include "tool_error.h"
 
@@ -166,20 +167,28 @@ class Generator {
 
   void FillRope() {
     const int64_t rope = shape_.dims.rope;
-    const std::vector<double> frequencies = RopeFrequencies(rope, recipe_.rope_theta, recipe_.yarn_factor);
     const int64_t steps = shape_.lead.size() == 2 ? shape_.lead[1] : 1;  // tokens of one sequence
     const CounterRandom random = Random("position");
-    auto* sin = As<uint16_t>(bytes_.at("rope_sin"));
-    auto* cos = As<uint16_t>(bytes_.at("rope_cos"));
+    std::vector<int64_t> positions;
     for (int64_t t = 0; t < shape_.Tokens(); ++t) {
-      const auto position =
-          static_cast<double>(random.Below(static_cast<uint64_t>(t / steps), 4096)) + static_cast<double>(t % steps);
-      for (int64_t i = 0; i < rope; ++i) {
-        const Rotation rotation = RotationOf(position * frequencies[static_cast<size_t>(i % (rope / 2))]);
-        sin[t * rope + i] = Bf16FromFloat(rotation.sin);
-        cos[t * rope + i] = Bf16FromFloat(rotation.cos);
-      }
+      positions.push_back(static_cast<int64_t>(random.Below(static_cast<uint64_t>(t / steps), 4096)) + t % steps);
     }
+    const auto tensor = [&](void* data, mlap_dtype dtype, std::vector<int64_t> dims) {
+      mlap_tensor result = {};
+      result.data = data;
+      result.dtype = dtype;
+      result.rank = static_cast<int32_t>(dims.size());
+      std::copy(dims.begin(), dims.end(), result.dims);
+      return result;
+    };
+    const mlap_tensor position = tensor(positions.data(), MLAP_INT64, {shape_.Tokens()});
+    const mlap_tensor sin = tensor(bytes_.at("rope_sin"), MLAP_BF16, {shape_.Tokens(), rope});
+    const mlap_tensor cos = tensor(bytes_.at("rope_cos"), MLAP_BF16, {shape_.Tokens(), rope});
+    mlap_rope_table_args args;
+    mlap_rope_table_args_init(&args);
+    args.base = recipe_.rope_theta;
+    args.factor = recipe_.yarn_factor;
+    if (mlap_rope_table(&args, &position, &sin, &cos) != MLAP_OK) Fail("RoPE: {}", mlap_last_error());
   }
 
   // The first T entries of a random permutation of all slots.

@@ -1,12 +1,12 @@
 // mlap_reference_run.
 #include <cstring>
-#include <exception>
-#include <new>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "api/args_check.h"
-#include "api/last_error.h"
+#include "api/api_function.h"
+#include "api/layer_weights.h"
+#include "api/run_args_check.h"
 #include "base/float_environment.h"
 #include "core/prolog_plan.h"
 #include "core/slot_check.h"
@@ -16,37 +16,83 @@
 namespace mlap {
 namespace {
 
+constexpr const char* kFunction = "mlap_reference_run";
+
+// The wanted intermediates and where the reference leaves them.
+struct Wanted {
+  const char* name;
+  const mlap_tensor& tensor;
+  mlap_dtype dtype;
+  Dims dims;
+  bool exists;
+  const void* values;
+  size_t bytes;
+};
+
 template <class T>
-void CopyOut(const std::vector<T>& values, const mlap_tensor& out) {
-  if (out.data != nullptr && !values.empty()) std::memcpy(out.data, values.data(), values.size() * sizeof(T));
+Wanted Want(const char* name, const mlap_tensor& tensor, mlap_dtype dtype, const Dims& dims, bool exists,
+            const std::vector<T>& values) {
+  return {name, tensor, dtype, dims, exists, values.data(), values.size() * sizeof(T)};
 }
 
-mlap_status RunChecked(const mlap_prolog_args& args) {
-  const DefaultFloatEnvironment environment;
-  PrologArgs prolog;
-  Status status = ToPrologArgs(args, &prolog);
-  if (status.ok()) {
-    PrologPlan unused;  // planning checks that the sizes multiply without overflow
-    status = PlanProlog(prolog.shape, prolog.mode, 1, &unused);
-  }
-  if (status.ok()) status = CheckSlots(prolog);
-  if (!status.ok()) return FailWith(ToApiStatus(status), "mlap_reference_run: " + status.text());
+std::vector<Wanted> WantedOf(const mlap_intermediates& out, const PrologArgs& args, const Intermediates& seen) {
+  const PrologShape& shape = args.shape;
+  const int64_t T = shape.tokens;
+  const bool has_c_q = shape.q_rank > 0;
+  const bool has_quantized = has_c_q && args.mode.QuantizesCq();
+  const bool has_scale = has_quantized && args.mode.weight_quant != WeightQuant::kMxFp8;
+  return {
+      Want("intermediates.c_q", out.c_q, MLAP_FLOAT32, {T, shape.q_rank}, has_c_q, seen.c_q),
+      Want("intermediates.c_q_quantized", out.c_q_quantized, ToDtype(args.mode.CqType()), {T, shape.q_rank},
+           has_quantized, seen.c_q_quantized),
+      Want("intermediates.c_q_scale", out.c_q_scale, MLAP_FLOAT32, {T}, has_scale, seen.c_q_scale),
+      Want("intermediates.q_c", out.q_c, MLAP_FLOAT32, {T, shape.heads, shape.nope}, true, seen.q_c),
+      Want("intermediates.q_r", out.q_r, MLAP_FLOAT32, {T, shape.heads, shape.rope}, true, seen.q_r),
+      Want("intermediates.c_kv", out.c_kv, MLAP_FLOAT32, {T, shape.kv_rank}, true, seen.c_kv),
+      Want("intermediates.k_r", out.k_r, MLAP_FLOAT32, {T, shape.rope}, true, seen.k_r),
+  };
+}
 
-  Intermediates seen;
-  ReferenceOptions options;
-  options.intermediates = args.intermediates != nullptr ? &seen : nullptr;
-  if (args.progress != nullptr) {
-    options.progress = [&](double done) { args.progress(args.progress_context, done); };
+Status CheckWanted(const std::vector<Wanted>& all) {
+  TensorChecks checks;
+  for (const Wanted& wanted : all) {
+    if (IsAbsent(wanted.tensor)) continue;
+    if (!wanted.exists) checks.Refuse(wanted.name, "none with weights of these types", "a tensor");
+    checks.CheckDense(wanted.name, wanted.tensor, wanted.dtype, wanted.dims, Access::kWrite);
   }
-  RunReference(prolog, options);
-  if (args.intermediates != nullptr) {
-    CopyOut(seen.c_q, args.intermediates->c_q);
-    CopyOut(seen.c_q_quantized, args.intermediates->c_q_int8);
-    CopyOut(seen.c_q_scale, args.intermediates->c_q_scale);
-    CopyOut(seen.q_c, args.intermediates->q_c);
-    CopyOut(seen.q_r, args.intermediates->q_r);
-    CopyOut(seen.c_kv, args.intermediates->c_kv);
-    CopyOut(seen.k_r, args.intermediates->k_r);
+  return checks.status();
+}
+
+mlap_status Run(const mlap_weights* handle, const mlap_run_args& args, const mlap_reference_args& reference) {
+  const std::shared_ptr<LayerWeights> weights = ProcessWeights().Find(handle);
+  if (weights == nullptr) return FailUnknownWeights(kFunction, handle);
+  const DefaultFloatEnvironment environment;
+  BoundCall call;
+  Status status = BindRunArgs(*weights, args, &call);
+  PrologPlan unused;  // planning checks that the sizes multiply without overflow
+  if (status.ok()) status = PlanProlog(call.args.shape, call.args.mode, 1, &unused);
+  Intermediates seen;
+  if (status.ok() && reference.intermediates != nullptr) {
+    status = CheckWanted(WantedOf(*reference.intermediates, call.args, seen));
+  }
+  if (!status.ok()) return FailFunction(kFunction, status);
+
+  std::vector<char> memory(call.CopyBytes());
+  call.GatherInputs(memory.data());
+  status = CheckSlots(call.args);
+  if (!status.ok()) return FailFunction(kFunction, status);
+  ReferenceOptions options;
+  options.intermediates = reference.intermediates != nullptr ? &seen : nullptr;
+  if (reference.progress != nullptr) {
+    options.progress = [&](double done) { reference.progress(reference.progress_context, done); };
+  }
+  RunReference(call.args, options);
+  call.ScatterOutputs();
+  if (reference.intermediates == nullptr) return MLAP_OK;
+  for (const Wanted& wanted : WantedOf(*reference.intermediates, call.args, seen)) {
+    if (wanted.tensor.data != nullptr && wanted.bytes != 0) {
+      std::memcpy(wanted.tensor.data, wanted.values, wanted.bytes);
+    }
   }
   return MLAP_OK;
 }
@@ -54,18 +100,18 @@ mlap_status RunChecked(const mlap_prolog_args& args) {
 }  // namespace
 }  // namespace mlap
 
-mlap_status mlap_reference_run(const mlap_prolog_args* args) {
-  if (args == nullptr || args->struct_size != sizeof(mlap_prolog_args)) {
-    return mlap::FailWith(MLAP_INVALID_ARGUMENT,
-                          "mlap_reference_run: args: expected a struct with struct_size set to its size");
-  }
-  try {
-    return mlap::RunChecked(*args);
-  } catch (const std::bad_alloc&) {
-    return mlap::FailWith(MLAP_OUT_OF_MEMORY, "mlap_reference_run: out of memory; use fewer tokens");
-  } catch (const std::exception& error) {
-    return mlap::FailWith(MLAP_INVALID_ARGUMENT, std::string("mlap_reference_run: ") + error.what());
-  } catch (...) {
-    return mlap::FailWith(MLAP_INVALID_ARGUMENT, "mlap_reference_run: progress: expected not to throw");
-  }
+mlap_status mlap_reference_run(const mlap_weights* weights, const mlap_run_args* args,
+                               const mlap_reference_args* reference) {
+  using mlap::CheckStructSize;
+  using mlap::kFunction;
+  return mlap::Guarded(kFunction, [&] {
+    const mlap_reference_args defaults = {sizeof(mlap_reference_args), nullptr, nullptr, nullptr};
+    const mlap_reference_args* wanted = reference != nullptr ? reference : &defaults;
+    mlap_status status = CheckStructSize(kFunction, "args", args);
+    if (status == MLAP_OK) status = CheckStructSize(kFunction, "reference", wanted);
+    if (status == MLAP_OK && wanted->intermediates != nullptr) {
+      status = CheckStructSize(kFunction, "intermediates", wanted->intermediates);
+    }
+    return status == MLAP_OK ? mlap::Run(weights, *args, *wanted) : status;
+  });
 }

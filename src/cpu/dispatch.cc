@@ -23,7 +23,7 @@ std::string UsableNames(const CpuFeatures& features) {
 
 }  // namespace
 
-Status ChooseKernels(const char* max_isa, KernelChoice* choice) {
+Status ChooseKernels(const char* max_isa, KernelChoice* choice, const char* setting) {
   const CpuFeatures features = FeaturesFrom(ReadCpuid());
   int limit = kNumIsas - 1;
   if (max_isa != nullptr && *max_isa != '\0') {
@@ -34,12 +34,12 @@ Status ChooseKernels(const char* max_isa, KernelChoice* choice) {
     const std::string advice = "; usable here: " + UsableNames(features);
     if (limit < 0) {
       return Status(StatusCode::kInvalidArgument,
-                    std::string("MLAP_MAX_ISA: '") + max_isa + "' is not an ISA of this library" + advice);
+                    std::string(setting) + ": '" + max_isa + "' is not an ISA of this library" + advice);
     }
     const std::string reason = WhyUnusable(Isas()[limit], features);
     if (!reason.empty()) {
       return Status(StatusCode::kUnsupported,
-                    std::string("MLAP_MAX_ISA: '") + max_isa + "' cannot be used: " + reason + advice);
+                    std::string(setting) + ": '" + max_isa + "' cannot be used: " + reason + advice);
     }
   }
   KernelChoice result;

@@ -15,8 +15,8 @@ struct KernelChoice {
 };
 
 // The complete table of the best usable ISA up to and including `max_isa` (null or empty: no limit). An unknown or
-// unusable name is an error whose text names the names that can be used.
-Status ChooseKernels(const char* max_isa, KernelChoice* choice);
+// unusable name is an error whose text names the names that can be used; `setting` is who gave it, for that text.
+Status ChooseKernels(const char* max_isa, KernelChoice* choice, const char* setting = "MLAP_MAX_ISA");
 
 // ChooseKernels under the limit of the environment's MLAP_MAX_ISA, decided once for the process: a change of the
 // variable after the first call has no effect.

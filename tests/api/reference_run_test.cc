@@ -6,15 +6,26 @@
 #include <string>
 #include <vector>
 
-#include "api/reference_call.h"
+#include "api/native_call.h"
 
 namespace mlap::test {
 namespace {
 
-using Call = ReferenceCall;
+using Call = NativeCall;
 
 class ReferenceRun : public testing::TestWithParam<CallOptions> {};
 INSTANTIATE_TEST_SUITE_P(Calls, ReferenceRun, testing::ValuesIn(AllCalls()), CallName);
+
+// Those whose cache_index holds slots.
+std::vector<CallOptions> SlotCalls() {
+  std::vector<CallOptions> calls;
+  for (const CallOptions& call : AllCalls()) {
+    if (call.mode == MLAP_PA_BSND) calls.push_back(call);
+  }
+  return calls;
+}
+class ReferenceRunSlots : public testing::TestWithParam<CallOptions> {};
+INSTANTIATE_TEST_SUITE_P(Calls, ReferenceRunSlots, testing::ValuesIn(SlotCalls()), CallName);
 
 // Columns [begin, begin + count) of row `row`.
 std::vector<float> Slice(const std::vector<float>& values, int64_t row, int64_t columns, int64_t begin, int64_t count) {
@@ -28,9 +39,15 @@ double MeanSquare(const std::vector<float>& row) {
   return sum / static_cast<double>(row.size());
 }
 
-// Pairs (x0, x1) rotated: the whole row here is one pair.
+// Pairs (x0, x1) rotated, real parts first.
 std::vector<float> Rotated(const std::vector<float>& x, const std::vector<float>& cos, const std::vector<float>& sin) {
-  return {x[0] * cos[0] - x[1] * sin[0], x[1] * cos[1] + x[0] * sin[1]};
+  const size_t half = x.size() / 2;
+  std::vector<float> out(x.size());
+  for (size_t i = 0; i < half; ++i) {
+    out[i] = x[2 * i] * cos[i] - x[2 * i + 1] * sin[i];
+    out[half + i] = x[2 * i + 1] * cos[half + i] + x[2 * i] * sin[half + i];
+  }
+  return out;
 }
 
 void ExpectNear(const std::vector<float>& expected, const std::vector<float>& actual, double relative,
@@ -45,11 +62,19 @@ void ExpectNear(const std::vector<float>& expected, const std::vector<float>& ac
 
 constexpr double kBf16 = 1.0 / 256;  // the largest relative error of rounding to bf16
 
-TEST_P(ReferenceRun, ResultsFollowFromTheIntermediates) {
+// Each result is computed here from the intermediates.
+class ReferenceRunByHand : public testing::TestWithParam<CallOptions> {};
+INSTANTIATE_TEST_SUITE_P(Calls, ReferenceRunByHand,
+                         testing::Values(CallOptions{MLAP_WEIGHTS_BF16, MLAP_KV_BF16},
+                                         CallOptions{MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_BF16},
+                                         CallOptions{MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_PER_CHANNEL, MLAP_PA_BSND, true}),
+                         CallName);
+
+TEST_P(ReferenceRunByHand, ResultsFollowFromTheIntermediates) {
   Call call(GetParam());
-  ASSERT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
-  const bool int8_weight = GetParam().scenario != Scenario::kNonQuant;
-  const bool int8_caches = GetParam().scenario == Scenario::kPartialInt8Caches;
+  ASSERT_EQ(call.RunReference(), MLAP_OK) << mlap_last_error();
+  const bool int8_weight = GetParam().weights != MLAP_WEIGHTS_BF16;
+  const bool int8_caches = GetParam().kv == MLAP_KV_PER_CHANNEL;
   const std::vector<float> weight_uk = call.Values("weight_uk");
   for (int64_t t = 0; t < GetParam().tokens; ++t) {
     SCOPED_TRACE(t);
@@ -63,9 +88,9 @@ TEST_P(ReferenceRun, ResultsFollowFromTheIntermediates) {
       const std::vector<float> smooth = call.Values("smooth_scales_cq");
       std::vector<float> expected = c_q;
       for (size_t j = 0; j < expected.size(); ++j) expected[j] *= smooth[j];
-      std::vector<float> actual = Slice(call.Values("intermediates.c_q_int8"), t, Call::kQRank, 0, Call::kQRank);
+      std::vector<float> actual = Slice(call.Values("intermediates.c_q_quantized"), t, Call::kQRank, 0, Call::kQRank);
       for (float& v : actual) v *= scale;
-      ExpectNear(expected, actual, 0.6 / 127, "c_q_int8");
+      ExpectNear(expected, actual, 0.6 / 127, "c_q_quantized");
     }
 
     const std::vector<float> cos = Slice(call.Values("rope_cos"), t, Call::kRope, 0, Call::kRope);
@@ -109,12 +134,13 @@ TEST_P(ReferenceRun, ResultsFollowFromTheIntermediates) {
   }
 }
 
-TEST_P(ReferenceRun, OnlyTheAddressedRowsAreWritten) {
+TEST_P(ReferenceRunSlots, OnlyTheAddressedRowsAreWritten) {
   Call call(GetParam());
   call.Data<int64_t>("cache_index")[1] = -1;
-  ASSERT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
+  ASSERT_EQ(call.RunReference(), MLAP_OK) << mlap_last_error();
   const auto bytes = call.WritableBytes();
   for (const char* name : {"kv_cache", "kr_cache"}) {
+    if (!call.Has(name)) continue;
     const std::vector<uint8_t>& cache = bytes.at(name);
     const size_t row_bytes = cache.size() / static_cast<size_t>(GetParam().pages * Call::kPageSlots);
     for (size_t slot = 0; slot * row_bytes < cache.size(); ++slot) {
@@ -126,29 +152,37 @@ TEST_P(ReferenceRun, OnlyTheAddressedRowsAreWritten) {
   }
 }
 
+// What is written apart from the intermediates.
+std::map<std::string, std::vector<uint8_t>> Results(const Call& call) {
+  std::map<std::string, std::vector<uint8_t>> results;
+  for (const auto& [name, bytes] : call.WritableBytes()) {
+    if (name.rfind("intermediates.", 0) != 0) results[name] = bytes;
+  }
+  return results;
+}
+
 TEST_P(ReferenceRun, ResultsDoNotDependOnWantingIntermediates) {
   Call wanting(GetParam());
   Call plain(GetParam());
-  plain.args.intermediates = nullptr;
-  ASSERT_EQ(wanting.Run(), MLAP_OK) << mlap_last_error();
-  ASSERT_EQ(plain.Run(), MLAP_OK) << mlap_last_error();
-  for (const char* name : {"query", "query_rope", "kv_cache", "kr_cache"}) {
-    EXPECT_EQ(wanting.WritableBytes().at(name), plain.WritableBytes().at(name)) << name;
-  }
+  plain.reference.intermediates = nullptr;
+  ASSERT_EQ(wanting.RunReference(), MLAP_OK) << mlap_last_error();
+  ASSERT_EQ(plain.RunReference(), MLAP_OK) << mlap_last_error();
+  EXPECT_EQ(Results(wanting), Results(plain));
   Call partly(GetParam());
-  for (const NamedTensor& unwanted : partly.WantedIntermediates()) {
-    if (unwanted.name != "intermediates.k_r") *unwanted.tensor = {};
+  for (const NamedTensor& unwanted : partly.Optional()) {
+    if (unwanted.name.rfind("intermediates.", 0) == 0 && unwanted.name != "intermediates.k_r") *unwanted.tensor = {};
   }
-  ASSERT_EQ(partly.Run(), MLAP_OK) << mlap_last_error();
+  ASSERT_EQ(partly.RunReference(), MLAP_OK) << mlap_last_error();
+  EXPECT_EQ(Results(partly), Results(wanting));
   EXPECT_EQ(partly.WritableBytes().at("intermediates.k_r"), wanting.WritableBytes().at("intermediates.k_r"));
 }
 
-TEST_P(ReferenceRun, AnIndexBeyondTheCacheWritesNothing) {
+TEST_P(ReferenceRunSlots, AnIndexBeyondTheCacheWritesNothing) {
   for (const int64_t index : {int64_t{8}, int64_t{9}, std::numeric_limits<int64_t>::max()}) {
     Call call(GetParam());
     call.Data<int64_t>("cache_index")[2] = index;
     const auto before = call.WritableBytes();
-    EXPECT_EQ(call.Run(), MLAP_INDEX_OUT_OF_RANGE);
+    EXPECT_EQ(call.RunReference(), MLAP_INDEX_OUT_OF_RANGE);
     const std::string text = mlap_last_error();
     EXPECT_NE(text.find("token 2"), std::string::npos) << text;
     EXPECT_NE(text.find(std::to_string(index)), std::string::npos) << text;
@@ -160,9 +194,11 @@ TEST_P(ReferenceRun, AnIndexBeyondTheCacheWritesNothing) {
 TEST_P(ReferenceRun, ProgressRisesToOne) {
   Call call(GetParam());
   std::vector<double> seen;
-  call.args.progress = [](void* context, double done) { static_cast<std::vector<double>*>(context)->push_back(done); };
-  call.args.progress_context = &seen;
-  ASSERT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
+  call.reference.progress = [](void* context, double done) {
+    static_cast<std::vector<double>*>(context)->push_back(done);
+  };
+  call.reference.progress_context = &seen;
+  ASSERT_EQ(call.RunReference(), MLAP_OK) << mlap_last_error();
   ASSERT_FALSE(seen.empty());
   double before = 0.0;
   for (const double done : seen) {
@@ -172,74 +208,36 @@ TEST_P(ReferenceRun, ProgressRisesToOne) {
   EXPECT_EQ(seen.back(), 1.0);
 }
 
-TEST_P(ReferenceRun, NoTokens) {
+TEST_P(ReferenceRunSlots, NoTokens) {
   CallOptions options = GetParam();
   options.tokens = 0;
   Call call(options);
   const auto before = call.WritableBytes();
-  EXPECT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
+  EXPECT_EQ(call.RunReference(), MLAP_OK) << mlap_last_error();
   EXPECT_EQ(call.WritableBytes(), before);
 }
 
-TEST_P(ReferenceRun, NoPagesMakeEveryIndexLegal) {
+TEST_P(ReferenceRunSlots, NoPagesMakeEveryIndexLegal) {
   CallOptions options = GetParam();
   options.pages = 0;
   Call call(options);
   call.Data<int64_t>("cache_index")[0] = 1000;
-  EXPECT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
+  EXPECT_EQ(call.RunReference(), MLAP_OK) << mlap_last_error();
   Call with_pages(GetParam());
-  ASSERT_EQ(with_pages.Run(), MLAP_OK) << mlap_last_error();
+  ASSERT_EQ(with_pages.RunReference(), MLAP_OK) << mlap_last_error();
   EXPECT_EQ(call.WritableBytes().at("query"), with_pages.WritableBytes().at("query"));
 }
 
-TEST_P(ReferenceRun, TheLastOfEqualSlotsWins) {
+TEST_P(ReferenceRunSlots, TheLastOfEqualSlotsWins) {
   Call call(GetParam());
   Call last_only(GetParam());
   for (int t = 0; t < 3; ++t) {
     call.Data<int64_t>("cache_index")[t] = 5;
     last_only.Data<int64_t>("cache_index")[t] = t == 2 ? 5 : -1;
   }
-  ASSERT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
-  ASSERT_EQ(last_only.Run(), MLAP_OK) << mlap_last_error();
+  ASSERT_EQ(call.RunReference(), MLAP_OK) << mlap_last_error();
+  ASSERT_EQ(last_only.RunReference(), MLAP_OK) << mlap_last_error();
   EXPECT_EQ(call.WritableBytes(), last_only.WritableBytes());
-}
-
-TEST(ReferenceRunLayouts, StridedCachesKeepTheirHoles) {
-  Call dense(CallOptions{});
-  ASSERT_EQ(dense.Run(), MLAP_OK) << mlap_last_error();
-
-  Call call(CallOptions{});
-  constexpr int64_t kRowStride = Call::kKvRank + 3, kPageStride = Call::kPageSlots * kRowStride + 7;
-  std::vector<uint16_t> memory(static_cast<size_t>(2 * kPageStride), 0x1234);
-  call.args.kv_cache.data = memory.data();
-  const int64_t strides[] = {kPageStride, kRowStride, 1, 1};
-  std::copy(std::begin(strides), std::end(strides), call.args.kv_cache.strides);
-  ASSERT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
-
-  std::vector<uint16_t> expected(memory.size(), 0x1234);
-  for (const int64_t slot : {1, 2, 3}) {
-    for (int64_t d = 0; d < Call::kKvRank; ++d) {
-      expected[static_cast<size_t>(slot * kRowStride + d)] = dense.Data<uint16_t>("kv_cache")[slot * Call::kKvRank + d];
-    }
-  }
-  EXPECT_EQ(memory, expected);
-}
-
-TEST(ReferenceRunLayouts, AFractalNzWeightGivesTheSameBits) {
-  Call dense(CallOptions{});
-  ASSERT_EQ(dense.Run(), MLAP_OK) << mlap_last_error();
-
-  // (He, Hcq) = (8, 6) is one fractal of 16 rows of 16 columns; NaN where the matrix has no element.
-  Call call(CallOptions{});
-  std::vector<uint16_t> fractal(16 * 16, 0x7FC1);
-  for (int64_t i = 0; i < Call::kHidden; ++i) {
-    for (int64_t j = 0; j < Call::kQRank; ++j) {
-      fractal[static_cast<size_t>(i * 16 + j)] = call.Data<uint16_t>("weight_dq")[i * Call::kQRank + j];
-    }
-  }
-  call.args.weight_dq = {fractal.data(), MLAP_BF16, MLAP_FRACTAL_NZ, 4, {1, 1, 16, 16}, {}};
-  ASSERT_EQ(call.Run(), MLAP_OK) << mlap_last_error();
-  EXPECT_EQ(call.WritableBytes(), dense.WritableBytes());
 }
 
 }  // namespace

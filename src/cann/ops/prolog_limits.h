@@ -1,4 +1,4 @@
-// The sizes a device accepts.
+// The limits of a device as a CANN call meets them.
 #ifndef MLAP_CANN_OPS_PROLOG_LIMITS_H_
 #define MLAP_CANN_OPS_PROLOG_LIMITS_H_
 
@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "cann/ops/cache_mode.h"
 #include "cann/ops/prolog_params.h"
 #include "cann/ops/prolog_version.h"
 #include "cann/ops/scenario.h"
 #include "cann/runtime/soc.h"
+#include "limits/cache_mode.h"
+#include "limits/size_limits.h"
 
 namespace mlap::cann {
 
@@ -22,24 +23,6 @@ struct CallKind {
   const CacheMode* cache_mode = nullptr;
 };
 
-// The sizes of a call as its tensors say; the form of the tokens is (T) or (B, S).
-struct PrologDims {
-  bool is_fused = true;  // tokenX is (T, He), not (B, S, He)
-  int64_t B = 0;         // when fused, the number of listed sequences, or 0
-  int64_t S = 0;
-  int64_t T = 0;  // B * S when not fused
-  int64_t He = 0;
-  int64_t Hcq = 0;
-  int64_t N = 0;
-  int64_t D = 0;
-  int64_t Hckv = 0;
-  int64_t Dr = 0;
-  int64_t Nkv = 0;
-  int64_t BlockNum = 0;   // kvCache's first dimension
-  int64_t BlockSize = 0;  // of a paged cache
-  int64_t Dtile = 0;      // kvCache's last dimension
-};
-
 // The elements of a kvCache row: Hckv, or the bytes of a merged row (656 for the device's sizes).
 int64_t KvRowWidth(const Scenario& scenario, const PrologDims& dims);
 
@@ -49,12 +32,6 @@ struct SizeRefusal {
   Param parameter;
   std::string expected;
   int64_t found;
-};
-
-// What is legal of one size: "He", "one of 1024, 2048".
-struct SizeLimit {
-  const char* symbol;
-  std::string legal;
 };
 
 // The limits of a kind of call, in the device's order.

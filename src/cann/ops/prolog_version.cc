@@ -5,25 +5,6 @@
 namespace mlap::cann {
 namespace {
 
-constexpr auto kNonQuant = WeightQuant::kNone;
-constexpr auto kPartial = WeightQuant::kUqQr;
-constexpr auto kInt8 = WeightQuant::kFull;
-constexpr auto kPlain = KvQuant::kNone;
-constexpr auto kPerTensor = KvQuant::kPerTensor;
-constexpr auto kPerChannel = KvQuant::kPerChannel;
-
-constexpr Devices kAll = kA2A3 | kAscend950 | kCpu;
-
-// Every scenario; 8-bit floats need their device, or none.
-std::vector<VersionScenario> ScenariosOfV3() {
-  std::vector<VersionScenario> rows;
-  for (const Scenario& scenario : Scenarios()) {
-    const bool needs_950 = scenario.weight_quant >= WeightQuant::kMxFp8;
-    rows.push_back({scenario.weight_quant, scenario.kv_quant, needs_950 ? kAscend950 | kCpu : kAll, 0});
-  }
-  return rows;
-}
-
 std::vector<Param> OrderOfV1() {
   return {kTokenX,         kWeightDq,        kWeightUqQr,        kWeightUk,           kWeightDkvKr,   kGammaCq,
           kGammaCkv,       kRopeSin,         kRopeCos,           kCacheIndex,         kKvCache,       kKrCache,
@@ -92,78 +73,56 @@ bool PrologVersion::Requires(Param param) const {
 }
 
 bool PrologVersion::Offers(const Scenario& scenario, Devices device) const {
-  return std::any_of(scenarios.begin(), scenarios.end(), [&](const VersionScenario& row) {
-    return row.weight_quant == scenario.weight_quant && row.kv_quant == scenario.kv_quant &&
-           (row.devices & device) != 0;
-  });
+  return VersionLimits::Offers(scenario.weight_quant, scenario.kv_quant, device);
 }
 
 // The versions are never destroyed, like every static of the library: a call may come while the program ends.
 
 const PrologVersion& VersionV1() {
-  static const PrologVersion& kVersion = *new PrologVersion{
-      .name = "V1",
-      .phase1 = "aclnnMlaPrologGetWorkspaceSize",
-      .phase2 = "aclnnMlaProlog",
-      .order = OrderOfV1(),
-      .devices = kA2A3 | kCpu,
-      .scenarios = {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                    {kPartial, kPlain, kA2A3 | kCpu, 0},
-                    {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                    {kInt8, kPlain, kCpu, kA2A3}},
-      .has_modes = false,
-      .requires_cache_index = true,
-      .num_cache_modes = 2,
-      .default_cache_mode = "BNSD",
-      .q_ranks = {1536},
-      .nopes = {128},
-      .checks_row_width = false,
-      .takes_one_ckv_scale = false,
-  };
+  static const PrologVersion& kVersion = *[] {
+    auto* version = new PrologVersion{LimitsOfV1()};
+    version->phase1 = "aclnnMlaPrologGetWorkspaceSize";
+    version->phase2 = "aclnnMlaProlog";
+    version->order = OrderOfV1();
+    version->has_modes = false;
+    version->requires_cache_index = true;
+    version->default_cache_mode = "BNSD";
+    version->checks_row_width = false;
+    version->takes_one_ckv_scale = false;
+    return version;
+  }();
   return kVersion;
 }
 
 const PrologVersion& VersionV2() {
-  static const PrologVersion& kVersion = *new PrologVersion{
-      .name = "V2",
-      .phase1 = "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
-      .phase2 = "aclnnMlaPrologV2WeightNz",
-      .order = OrderOfV2(),
-      .devices = kA2A3 | kCpu,
-      .scenarios = {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                    {kPartial, kPlain, kA2A3 | kCpu, 0},
-                    {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                    {kInt8, kPlain, kA2A3 | kCpu, 0},
-                    {kInt8, kPerTensor, kA2A3 | kCpu, 0}},
-      .has_modes = false,
-      .requires_cache_index = true,
-      .num_cache_modes = 2,
-      .default_cache_mode = "BNSD",
-      .q_ranks = {1536},
-      .nopes = {128},
-      .checks_row_width = false,
-      .takes_one_ckv_scale = false,
-  };
+  static const PrologVersion& kVersion = *[] {
+    auto* version = new PrologVersion{LimitsOfV2()};
+    version->phase1 = "aclnnMlaPrologV2WeightNzGetWorkspaceSize";
+    version->phase2 = "aclnnMlaPrologV2WeightNz";
+    version->order = OrderOfV2();
+    version->has_modes = false;
+    version->requires_cache_index = true;
+    version->default_cache_mode = "BNSD";
+    version->checks_row_width = false;
+    version->takes_one_ckv_scale = false;
+    return version;
+  }();
   return kVersion;
 }
 
 const PrologVersion& VersionV3() {
-  static const PrologVersion& kVersion = *new PrologVersion{
-      .name = "V3",
-      .phase1 = "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
-      .phase2 = "aclnnMlaPrologV3WeightNz",
-      .order = OrderOfV3(),
-      .devices = kAll,
-      .scenarios = ScenariosOfV3(),
-      .has_modes = true,
-      .requires_cache_index = false,
-      .num_cache_modes = kCacheModes.size(),
-      .default_cache_mode = "PA_BSND",
-      .q_ranks = {1536, 2048},
-      .nopes = {128, 192},
-      .checks_row_width = true,
-      .takes_one_ckv_scale = true,
-  };
+  static const PrologVersion& kVersion = *[] {
+    auto* version = new PrologVersion{LimitsOfV3()};
+    version->phase1 = "aclnnMlaPrologV3WeightNzGetWorkspaceSize";
+    version->phase2 = "aclnnMlaPrologV3WeightNz";
+    version->order = OrderOfV3();
+    version->has_modes = true;
+    version->requires_cache_index = false;
+    version->default_cache_mode = "PA_BSND";
+    version->checks_row_width = true;
+    version->takes_one_ckv_scale = true;
+    return version;
+  }();
   return kVersion;
 }
 

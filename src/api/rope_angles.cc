@@ -1,9 +1,9 @@
-#include "rope_table.h"
+#include "api/rope_angles.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace mlap::tools {
+namespace mlap {
 namespace {
 
 // std::pow, std::sin and std::cos differ in the last bits between C libraries, and with them, rarely, a rounded table
@@ -27,30 +27,31 @@ double Root(double value, int64_t degree) {
 }
 
 // The pair that turns `rotations` times within the original context, as a real number.
-double CorrectionPair(double rotations, double pairs, double theta) {
-  constexpr double kOriginalContext = 4096.0;
+double CorrectionPair(double rotations, double pairs, double theta, double context) {
   constexpr double kTwoPi = 6.283185307179586;
-  return pairs * std::log(kOriginalContext / (rotations * kTwoPi)) / std::log(theta);
+  return pairs * std::log(context / (rotations * kTwoPi)) / std::log(theta);
 }
 
 }  // namespace
 
-std::vector<double> RopeFrequencies(int64_t rope, double theta, double yarn_factor) {
+std::vector<double> RopeFrequencies(int64_t rope, double theta, const Yarn& yarn) {
   const int64_t pairs = rope / 2;
   const double step = Root(theta, pairs);
   std::vector<double> frequencies;
   double divisor = 1.0;
   for (int64_t i = 0; i < pairs; ++i, divisor *= step) frequencies.push_back(1.0 / divisor);
-  if (yarn_factor <= 1.0) return frequencies;
+  if (yarn.factor <= 1.0) return frequencies;
 
   const auto num_pairs = static_cast<double>(pairs);
-  const double first = std::max(0.0, std::floor(CorrectionPair(32.0, num_pairs, theta)));
-  const double last = std::min(2.0 * num_pairs - 1.0, std::ceil(CorrectionPair(1.0, num_pairs, theta)));
+  const double first =
+      std::max(0.0, std::floor(CorrectionPair(yarn.beta_fast, num_pairs, theta, yarn.original_context)));
+  const double last = std::min(2.0 * num_pairs - 1.0,
+                               std::ceil(CorrectionPair(yarn.beta_slow, num_pairs, theta, yarn.original_context)));
   const double span = std::max(last - first, 0.001);
   for (int64_t i = 0; i < pairs; ++i) {
     const double stretched = std::clamp((static_cast<double>(i) - first) / span, 0.0, 1.0);
     double& frequency = frequencies[static_cast<size_t>(i)];
-    frequency = frequency / yarn_factor * stretched + frequency * (1.0 - stretched);
+    frequency = frequency / yarn.factor * stretched + frequency * (1.0 - stretched);
   }
   return frequencies;
 }
@@ -82,4 +83,4 @@ Rotation RotationOf(double angle) {
   }
 }
 
-}  // namespace mlap::tools
+}  // namespace mlap

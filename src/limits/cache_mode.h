@@ -1,6 +1,6 @@
 // The cache modes: what "PA_BSND" and its siblings say about the caches and the way to a token's row.
-#ifndef MLAP_CANN_OPS_CACHE_MODE_H_
-#define MLAP_CANN_OPS_CACHE_MODE_H_
+#ifndef MLAP_LIMITS_CACHE_MODE_H_
+#define MLAP_LIMITS_CACHE_MODE_H_
 
 #include <array>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "base/cache_view.h"
 #include "base/prolog_args.h"
 
-namespace mlap::cann {
+namespace mlap {
 
 struct CacheMode {
   const char* name;
@@ -33,6 +33,6 @@ inline constexpr std::array<CacheMode, 6> kCacheModes = {{
     {"TND", CacheOrder::kRows, SlotRule::kTokens, 2, 3, true},
 }};
 
-}  // namespace mlap::cann
+}  // namespace mlap
 
-#endif  // MLAP_CANN_OPS_CACHE_MODE_H_
+#endif  // MLAP_LIMITS_CACHE_MODE_H_
