@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from typing import NamedTuple, Optional, Tuple
@@ -63,6 +64,10 @@ class _Shared:
         # The threads do not exist in a forked child, and the lock may be held by one of them.
         self.forgotten: Tuple[object, ...] = ()
 
+    def end(self) -> None:
+        with self.lock:
+            self.context = None
+
     def forget(self) -> None:
         self.forgotten += (self.context,)
         self.context = None
@@ -70,6 +75,7 @@ class _Shared:
 
 
 _shared = _Shared()
+atexit.register(_shared.end)
 os.register_at_fork(after_in_child=_shared.forget)
 
 

@@ -3,6 +3,8 @@
 #include "tensor_argument.h"
 
 NB_MODULE(_native, module) {
+  // Contexts and weights in a program's globals live until it ends; that is no leak.
+  nanobind::set_leak_warnings(false);
   mlap::python::DefineErrors(module);
   mlap::python::DefineMachine(module);
   mlap::python::DefineOperator(module);
