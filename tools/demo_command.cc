@@ -11,9 +11,9 @@
 #include "case_options.h"
 #include "commands.h"
 #include "memory_budget.h"
+#include "native_case.h"
 #include "option_parsing.h"
 #include "output_check.h"
-#include "reference_case.h"
 #include "run_summary.h"
 #include "text_format.h"
 

@@ -32,6 +32,8 @@ constexpr EnvironmentVariable kVariables[] = {
     {"MLAP_DUMP_DIR", "directory aclDumpOpTensors writes to; it does nothing if unset"},
     {"MLAP_REQUIRE_ISA", "tests only: instruction sets whose absence is a failure, not a skip"},
     {"MLAP_FUZZ_ITERATIONS", "tests only: how many random descriptors the fuzz tests try"},
+    {"MLAP_FUZZ_SECONDS", "tests only: how long each fuzz test tries random descriptors"},
+    {"MLAP_FUZZ_SEED", "tests only: the first seed of the fuzz tests"},
 };
 
 // For what a variable with a wrong value decides; the variable is complained about at the end.

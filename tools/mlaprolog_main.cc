@@ -23,7 +23,8 @@ constexpr const char* kFooter = R"(Examples:
   mlaprolog new-case v3.safetensors --model deepseek-v3 --tokens 8 --scenario partial
   mlaprolog run v3.safetensors --check -o results.safetensors
 
-Exit codes: 0 done, 1 a result beyond the accepted error, 2 bad input or refused by the operator.
+Exit codes: 0 done, 1 a result beyond the accepted error or a device that would not accept it, 2 bad input or refused by
+the operator.
 'mlaprolog VERB --help' explains a verb; 'mlaprolog info' lists the environment variables.)";
 
 int Complain(std::string_view text) {
@@ -42,6 +43,10 @@ int Main(int argc, char** argv) {
   AddDemoCommand(&app, &action);
   AddRunCommand(&app, &action);
   AddNewCaseCommand(&app, &action);
+  AddGoldenCommand(&app, &action);
+  AddCompareCommand(&app, &action);
+  AddConvertCacheCommand(&app, &action);
+  AddCheckLimitsCommand(&app, &action);
   AddInfoCommand(&app, &action);
   try {
     app.parse(argc, argv);

@@ -8,7 +8,7 @@
 
 namespace mlap::tools {
 
-inline constexpr const char* kVerbs = "demo, run, new-case or info";
+inline constexpr const char* kVerbs = "demo, run, new-case, golden, compare, convert-cache, check-limits or info";
 
 // Refuses what is not a whole number, or a number, from `min` to `max`.
 CLI::Validator WholeNumber(int64_t min, int64_t max);

@@ -9,11 +9,11 @@
 #include "cann_case.h"
 #include "commands.h"
 #include "memory_budget.h"
+#include "native_case.h"
 #include "option_parsing.h"
 #include "output_check.h"
 #include "output_path.h"
 #include "prolog_case.h"
-#include "reference_case.h"
 #include "run_summary.h"
 
 namespace mlap::tools {

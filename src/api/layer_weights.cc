@@ -148,7 +148,11 @@ class WeightsMaker {
   }
 
   void FindQuant() {
-    const bool has_mx_scales = in_.dequant_scale_w_uq_qr.dtype == MLAP_FLOAT8_E8M0;
+    bool has_mx_scales = false;
+    for (const mlap_tensor* scale :
+         {&in_.dequant_scale_w_dq, &in_.dequant_scale_w_uq_qr, &in_.dequant_scale_w_dkv_kr}) {
+      has_mx_scales |= scale->dtype == MLAP_FLOAT8_E8M0;
+    }
     std::string legal_up;
     for (const QuantRow& row : kQuants) {
       if (row.down != in_.weight_dkv_kr.dtype) continue;

@@ -48,7 +48,10 @@ enum class KvQuant {
                 // kr_cache is empty; with kUqQr and the full modes
 };
 
-inline constexpr int64_t kKvGroup = 128;  // tileSize; kMxGroup is in base/e8m0.h
+inline constexpr int64_t kKvGroup = 128;  // tileSize
+
+// E8M0 scales of a row that is `width` long.
+constexpr int64_t MxGroups(int64_t width) { return CeilDiv(width, kMxGroup); }
 
 // The row of a kPerGroup cache: values, rope values, scales, without padding.
 struct GroupRow {
@@ -90,7 +93,7 @@ struct PrologArgs {
   PrologShape shape;
   PrologMode mode;
 
-  const void* token_x = nullptr;    // [T, He] bf16; int8 in kFull
+  const void* token_x = nullptr;    // [T, He], TokenType, which W_DQ and W_DKV|KR have too; W_UQ|QR has CqType
   WeightView weight_dq;             // [He, Hcq]
   WeightView weight_uq_qr;          // [Hcq, N * (D + Dr)], per head D nope columns, then Dr rope columns
   const Bf16* weight_uk = nullptr;  // [N, D, Hckv]
@@ -104,26 +107,27 @@ struct PrologArgs {
                        // width GroupRow::Bytes at least, in 8-bit elements
   CacheView kr_cache;  // width Dr; kPerGroup: not read
 
-  const float* dequant_scale_x = nullptr;         // [T], kFull
-  const float* dequant_scale_w_dq = nullptr;      // [Hcq], kFull
-  const float* dequant_scale_w_uq_qr = nullptr;   // [N * (D + Dr)], kUqQr and kFull
-  const float* dequant_scale_w_dkv_kr = nullptr;  // [Hckv + Dr], kFull
+  // The 8-bit modes but kMxFp8: kUqQr has that of W_UQ|QR, the full modes have all.
+  const float* dequant_scale_x = nullptr;         // [T]
+  const float* dequant_scale_w_dq = nullptr;      // [Hcq]
+  const float* dequant_scale_w_uq_qr = nullptr;   // [N * (D + Dr)]
+  const float* dequant_scale_w_dkv_kr = nullptr;  // [Hckv + Dr]
   const float* quant_scale_ckv = nullptr;         // [Hckv], kPerChannel; [1], kPerTensor; multiplied
   const float* quant_scale_ckr = nullptr;         // [Dr], kPerChannel; multiplied
   const float* smooth_scales_cq = nullptr;        // [Hcq] or null, every mode that quantises cQ but kMxFp8
   const float* k_nope_clip_alpha = nullptr;       // [1], kPerGroup with int8
   // kMxFp8: E8M0 in the place of the four dequant scales.
-  const uint8_t* mx_scale_x = nullptr;         // [T, He / 32]
-  const uint8_t* mx_scale_w_dq = nullptr;      // [Hcq, He / 32]
-  const uint8_t* mx_scale_w_uq_qr = nullptr;   // [N * (D + Dr), Hcq / 32]
-  const uint8_t* mx_scale_w_dkv_kr = nullptr;  // [Hckv + Dr, He / 32]
+  const uint8_t* mx_scale_x = nullptr;         // [T, MxGroups(He)]
+  const uint8_t* mx_scale_w_dq = nullptr;      // [Hcq, MxGroups(He)]
+  const uint8_t* mx_scale_w_uq_qr = nullptr;   // [N * (D + Dr), MxGroups(Hcq)]
+  const uint8_t* mx_scale_w_dkv_kr = nullptr;  // [Hckv + Dr, MxGroups(He)]
 
-  void* query = nullptr;                  // [T, N, Hckv] bf16; int8 in kPerTensor
+  void* query = nullptr;                  // [T, N, Hckv] bf16; QuantType in kPerTensor
   Bf16* query_rope = nullptr;             // [T, N, Dr]
   float* dequant_scale_q_nope = nullptr;  // [T, N], kPerTensor
-  void* query_norm = nullptr;             // [T, Hcq] or null: cQ as it enters W_UQ|QR, bf16 or 8-bit
+  void* query_norm = nullptr;             // [T, Hcq] or null: cQ as it enters W_UQ|QR, CqType
   float* dequant_scale_q_norm = nullptr;  // [T], with query_norm in the quantised modes but kMxFp8
-  uint8_t* mx_scale_q_norm = nullptr;     // [T, Hcq / 32], with query_norm in kMxFp8
+  uint8_t* mx_scale_q_norm = nullptr;     // [T, MxGroups(Hcq)], with query_norm in kMxFp8
 };
 
 }  // namespace mlap

@@ -4,15 +4,10 @@
 
 #include <cstdint>
 
-#include "base/e8m0.h"
-#include "base/element_type.h"
-#include "base/numeric_rules.h"
-#include "base/weight_view.h"
+#include "base/prolog_args.h"
 #include "kernels/kernel_table.h"
 
 namespace mlap {
-
-constexpr int64_t MxGroups(int64_t width) { return CeilDiv(width, kMxGroup); }
 
 // Rows of tokens: x, or cQ.
 struct TokenRows {

@@ -24,7 +24,7 @@ struct WorkspaceLayout {
   int64_t ckv_kr_product = 0;  // bf16 or 4-byte sums [token_block, Hckv + Dr]   x W_DKV|KR
   int64_t c_q = 0;             // bf16 or 8-bit [token_block, Hcq]               after RMSNorm
   int64_t c_q_scale = 0;       // f32 [token_block]                              when cQ is quantised
-  int64_t c_q_mx_scale = 0;    // E8M0 [token_block, MxGroups(Hcq)]             in its place
+  int64_t c_q_mx_scale = 0;    // E8M0 [token_block, MxGroups(Hcq)]              in its place
   int64_t scratch = 0;         // per worker, scratch_bytes each
   int64_t scratch_bytes = 0;
   // Within a worker's scratch:

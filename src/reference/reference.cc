@@ -15,7 +15,7 @@ using Values = std::vector<std::vector<double>>;
 
 // The power of two that element `i` of row `row`, along the reduction of length k, is multiplied by.
 double MxScaleAt(const uint8_t* mx_scales, int64_t row, int64_t i, int64_t k) {
-  return mx_scales == nullptr ? 1.0 : ToFloat(E8m0{mx_scales[row * CeilDiv(k, kMxGroup) + i / kMxGroup]});
+  return mx_scales == nullptr ? 1.0 : ToFloat(E8m0{mx_scales[row * MxGroups(k) + i / kMxGroup]});
 }
 
 Values DecodeRows(const void* data, ElementType type, const uint8_t* mx_scales, int64_t num_rows, int64_t width) {
@@ -69,146 +69,182 @@ class Progress {
   double done_ = 0.0;
 };
 
+template <class T>
+void CopyIfGiven(const std::vector<T>& values, T* out) {
+  if (out != nullptr) std::copy(values.begin(), values.end(), out);
+}
+
+const float* Offset(const float* scales, int64_t n) { return scales == nullptr ? nullptr : scales + n; }
+
+// The steps of one call.
+class Run {
+ public:
+  Run(const PrologArgs& args, Intermediates* seen)
+      : args_(args),
+        shape_(args.shape),
+        mode_(args.mode),
+        rules_(mode_.QuantType() == ElementType::kInt8 ? mode_.rules : NumericRules::k950),
+        seen_(*seen),
+        x_(DecodeRows(args.token_x, mode_.TokenType(), args.mx_scale_x, shape_.tokens, shape_.hidden)) {}
+
+  // cQ = RmsNorm(x W_DQ), then bf16, or smoothed and quantised. Without low rank x takes its place.
+  void MakeCq() {
+    if (shape_.q_rank == 0) {
+      c_q_ = x_;
+      c_q_scale_ = args_.dequant_scale_x;
+      return;
+    }
+    Rows rows = MatMul(x_, args_.weight_dq, args_.mx_scale_w_dq, 0, shape_.q_rank);
+    const auto row_bytes = static_cast<size_t>(shape_.q_rank * ElementBytes(mode_.CqType()));
+    const auto row_groups = static_cast<size_t>(MxGroups(shape_.q_rank));
+    std::vector<uint8_t> stored(rows.size() * row_bytes);  // as query_norm has it
+    std::vector<uint8_t> mx_scales(mode_.HasMxScales() ? rows.size() * row_groups : 0);
+    for (size_t t = 0; t < rows.size(); ++t) {
+      Row& row = rows[t];
+      FinishDown(&row, t, args_.dequant_scale_w_dq);
+      RmsNorm(&row, args_.gamma_cq, mode_.epsilon_cq, mode_.cq_factor);
+      if (!mode_.QuantizesCq()) RoundEachToBf16(&row);
+      Append(&seen_.c_q, row);
+      StoreCq(row, stored.data() + t * row_bytes, mx_scales.data() + t * row_groups);
+    }
+    c_q_ = DecodeRows(stored.data(), mode_.CqType(), mode_.HasMxScales() ? mx_scales.data() : nullptr, shape_.tokens,
+                      shape_.q_rank);
+    if (!seen_.c_q_scale.empty()) c_q_scale_ = seen_.c_q_scale.data();
+    if (mode_.QuantizesCq()) seen_.c_q_quantized = stored;
+    if (args_.query_norm == nullptr) return;
+    CopyIfGiven(stored, static_cast<uint8_t*>(args_.query_norm));
+    CopyIfGiven(mx_scales, args_.mx_scale_q_norm);
+    CopyIfGiven(seen_.c_q_scale, args_.dequant_scale_q_norm);
+  }
+
+  // The key: cKV = RmsNorm(x W_DKV), kR = RoPE(x W_KR), into the token's slot.
+  void WriteKeys() {
+    Rows c_kv = MatMul(x_, args_.weight_dkv_kr, args_.mx_scale_w_dkv_kr, 0, shape_.kv_rank);
+    Rows k_r = MatMul(x_, args_.weight_dkv_kr, args_.mx_scale_w_dkv_kr, shape_.kv_rank, shape_.KvColumns());
+    SlotCursor slots(args_.slots, args_.kv_cache, 0);
+    for (size_t t = 0; t < c_kv.size(); ++t) {
+      FinishDown(&c_kv[t], t, args_.dequant_scale_w_dkv_kr);
+      RmsNorm(&c_kv[t], args_.gamma_ckv, mode_.epsilon_ckv, mode_.ckv_factor);
+      FinishDown(&k_r[t], t, Offset(args_.dequant_scale_w_dkv_kr, shape_.kv_rank));
+      Append(&seen_.c_kv, c_kv[t]);
+      Append(&seen_.k_r, k_r[t]);
+      if (args_.kv_cache.block_num == 0) continue;
+      const int64_t slot = slots.Next();
+      if (slot != SlotCursor::kNoSlot) WriteKey(args_, slot, c_kv[t], RopeOf(k_r[t], t));
+    }
+  }
+
+  // One head: qC | qR = cQ W_UQ|QR, query = bf(bf(qC) W_UK), query_rope = RoPE(qR).
+  void WriteHead(int64_t head) {
+    const int64_t column = head * shape_.HeadColumns();
+    Rows qc_qr = MatMul(c_q_, args_.weight_uq_qr, args_.mx_scale_w_uq_qr, column, column + shape_.HeadColumns());
+    Rows q_r;
+    Values q_c;
+    seen_.q_c.resize(qc_qr.size() * static_cast<size_t>(shape_.heads * shape_.nope));
+    seen_.q_r.resize(qc_qr.size() * static_cast<size_t>(shape_.heads * shape_.rope));
+    for (size_t t = 0; t < qc_qr.size(); ++t) {
+      const float token_scale = c_q_scale_ == nullptr ? 1.0f : c_q_scale_[t];
+      Finish(&qc_qr[t], mode_.CqType(), token_scale, Offset(args_.dequant_scale_w_uq_qr, column));
+      Row nope(qc_qr[t].begin(), qc_qr[t].begin() + shape_.nope);
+      RoundEachToBf16(&nope);
+      q_c.emplace_back(nope.begin(), nope.end());
+      q_r.emplace_back(qc_qr[t].begin() + shape_.nope, qc_qr[t].end());
+      std::copy(nope.begin(), nope.end(), seen_.q_c.begin() + TokenHead(t, head) * shape_.nope);
+      std::copy(q_r[t].begin(), q_r[t].end(), seen_.q_r.begin() + TokenHead(t, head) * shape_.rope);
+    }
+    const WeightView w_uk = RowMajorWeight(args_.weight_uk + head * shape_.nope * shape_.kv_rank, ElementType::kBf16,
+                                           shape_.nope, shape_.kv_rank);
+    Rows query = MatMul(q_c, w_uk, nullptr, 0, shape_.kv_rank);
+    for (size_t t = 0; t < query.size(); ++t) {
+      RoundEachToBf16(&query[t]);
+      WriteQuery(TokenHead(t, head), query[t], RopeOf(q_r[t], t));
+    }
+  }
+
+ private:
+  int64_t TokenHead(size_t t, int64_t head) const { return static_cast<int64_t>(t) * shape_.heads + head; }
+
+  // What comes out of a product: rounded to bf16, or dequantised to binary32. E8M0 scales are part of the product.
+  void Finish(Row* sums, ElementType type, float token_scale, const float* channel_scale) const {
+    if (type == ElementType::kBf16) {
+      RoundEachToBf16(sums);
+    } else if (!mode_.HasMxScales()) {
+      Dequantize(sums, token_scale, channel_scale, rules_);
+    }
+  }
+
+  // The same for a product with x.
+  void FinishDown(Row* sums, size_t t, const float* channel_scale) const {
+    Finish(sums, mode_.TokenType(), args_.dequant_scale_x == nullptr ? 1.0f : args_.dequant_scale_x[t], channel_scale);
+  }
+
+  // cQ of a token as it enters W_UQ|QR.
+  void StoreCq(Row row, uint8_t* out, uint8_t* mx_scales) {
+    if (mode_.HasMxScales()) {
+      QuantizeMx(row, out, mx_scales);
+    } else if (mode_.QuantizesCq()) {
+      for (size_t j = 0; args_.smooth_scales_cq != nullptr && j < row.size(); ++j) row[j] *= args_.smooth_scales_cq[j];
+      seen_.c_q_scale.push_back(QuantizeRow(row, mode_.CqType(), rules_, out));
+    } else {
+      for (size_t j = 0; j < row.size(); ++j) Store(row[j], ElementType::kBf16, out, static_cast<int64_t>(j));
+    }
+  }
+
+  Row RopeOf(const Row& row, size_t t) const {
+    if (mode_.rope_style == RopeStyle::kNone) return Rope(row, nullptr, nullptr, RopeStyle::kNone);
+    const int64_t first = static_cast<int64_t>(t) * shape_.rope;
+    return Rope(row, args_.rope_cos + first, args_.rope_sin + first, mode_.rope_style);
+  }
+
+  // A token's head: both outputs, and the scale if there is one.
+  void WriteQuery(int64_t token_head, const Row& query, Row roped) const {
+    if (mode_.QuantizesQuery()) {
+      uint8_t* out = static_cast<uint8_t*>(args_.query) + token_head * shape_.kv_rank;
+      const float scale = QuantizeQuery(query, mode_.QuantType(), rules_, out);
+      args_.dequant_scale_q_nope[token_head] = scale;
+      // One factor for both parts of a logit: the ratio is rounded first.
+      const float ratio = args_.quant_scale_ckv[0] / scale;
+      for (float& value : roped) value *= ratio;
+    } else {
+      for (int64_t j = 0; j < shape_.kv_rank; ++j) {
+        Store(query[static_cast<size_t>(j)], ElementType::kBf16, args_.query, token_head * shape_.kv_rank + j);
+      }
+    }
+    for (int64_t d = 0; d < shape_.rope; ++d) {
+      args_.query_rope[token_head * shape_.rope + d] = RoundToBf16(roped[static_cast<size_t>(d)]);
+    }
+  }
+
+  const PrologArgs& args_;
+  const PrologShape& shape_;
+  const PrologMode& mode_;
+  const NumericRules rules_;
+  Intermediates& seen_;
+  const Values x_;
+  Values c_q_;                        // what W_UQ|QR multiplies
+  const float* c_q_scale_ = nullptr;  // [T]
+};
+
 }  // namespace
 
 void RunReference(const PrologArgs& args, const ReferenceOptions& options) {
   const PrologShape& shape = args.shape;
-  const PrologMode& mode = args.mode;
-  const auto tokens = static_cast<size_t>(shape.tokens);
-  const int64_t D = shape.nope;
-  const int64_t Dr = shape.rope;
   Intermediates unused;
   Intermediates& seen = options.intermediates != nullptr ? *options.intermediates : unused;
   seen = Intermediates();
-  if (tokens == 0) return;
+  if (shape.tokens == 0) return;
   const DefaultFloatEnvironment environment;
-  const bool has_low_rank = shape.q_rank != 0;
   const double token_work = static_cast<double>(shape.hidden) * static_cast<double>(shape.q_rank + shape.KvColumns());
-  const int64_t up_rows = has_low_rank ? shape.q_rank : shape.hidden;
-  const double head_work = static_cast<double>(up_rows * shape.HeadColumns() + D * shape.kv_rank);
+  const int64_t up_rows = shape.q_rank == 0 ? shape.hidden : shape.q_rank;
+  const double head_work = static_cast<double>(up_rows * shape.HeadColumns() + shape.nope * shape.kv_rank);
   Progress progress(options, token_work + head_work * static_cast<double>(shape.heads));
 
-  const NumericRules rules = mode.QuantType() == ElementType::kInt8 ? mode.rules : NumericRules::k950;
-  // What comes out of a product: dequantised to binary32, or rounded to bf16. E8M0 scales are part of the product.
-  const auto finish = [&](Row* sums, ElementType type, const float* token_scale, size_t t, const float* channel_scale) {
-    if (type == ElementType::kBf16) {
-      RoundEachToBf16(sums);
-    } else if (!mode.HasMxScales()) {
-      Dequantize(sums, token_scale[t], channel_scale, rules);
-    }
-  };
-  const auto offset = [](const float* scales, int64_t n) { return scales == nullptr ? nullptr : scales + n; };
-  const ElementType x_type = mode.TokenType();
-  const auto finish_down = [&](Row* sums, size_t t, const float* channel_scale) {
-    finish(sums, x_type, args.dequant_scale_x, t, channel_scale);
-  };
-  const Values x = DecodeRows(args.token_x, x_type, args.mx_scale_x, shape.tokens, shape.hidden);
-
-  // cQ = RmsNorm(x W_DQ), then bf16, or smoothed and quantised per token. Without low rank x takes its place.
-  const ElementType c_q_type = mode.CqType();
-  Values c_q_values = x;
-  const float* c_q_scale = args.dequant_scale_x;
-  if (has_low_rank) {
-    Rows c_q = MatMul(x, args.weight_dq, args.mx_scale_w_dq, 0, shape.q_rank);
-    const auto row_bytes = static_cast<size_t>(shape.q_rank * ElementBytes(c_q_type));
-    const auto num_groups = static_cast<size_t>(CeilDiv(shape.q_rank, kMxGroup));
-    std::vector<uint8_t> bytes(tokens * row_bytes);
-    std::vector<uint8_t> mx_scales(mode.HasMxScales() ? tokens * num_groups : 0);
-    for (size_t t = 0; t < tokens; ++t) {
-      uint8_t* row = bytes.data() + t * row_bytes;
-      finish_down(&c_q[t], t, args.dequant_scale_w_dq);
-      RmsNorm(&c_q[t], args.gamma_cq, mode.epsilon_cq, mode.cq_factor);
-      if (!mode.QuantizesCq()) {
-        RoundEachToBf16(&c_q[t]);
-        for (int64_t j = 0; j < shape.q_rank; ++j) Store(c_q[t][static_cast<size_t>(j)], c_q_type, row, j);
-      }
-      Append(&seen.c_q, c_q[t]);
-      if (!mode.QuantizesCq()) continue;
-      if (mode.HasMxScales()) {
-        QuantizeMx(c_q[t], row, mx_scales.data() + t * num_groups);
-        continue;
-      }
-      if (args.smooth_scales_cq != nullptr) {
-        for (size_t j = 0; j < c_q[t].size(); ++j) c_q[t][j] *= args.smooth_scales_cq[j];
-      }
-      seen.c_q_scale.push_back(QuantizeRow(c_q[t], c_q_type, rules, row));
-    }
-    c_q_values =
-        DecodeRows(bytes.data(), c_q_type, mode.HasMxScales() ? mx_scales.data() : nullptr, shape.tokens, shape.q_rank);
-    c_q_scale = seen.c_q_scale.data();
-    if (args.query_norm != nullptr) {
-      std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(args.query_norm));
-      if (args.dequant_scale_q_norm != nullptr) {
-        std::copy(seen.c_q_scale.begin(), seen.c_q_scale.end(), args.dequant_scale_q_norm);
-      }
-      if (args.mx_scale_q_norm != nullptr) std::copy(mx_scales.begin(), mx_scales.end(), args.mx_scale_q_norm);
-    }
-    if (mode.QuantizesCq()) seen.c_q_quantized = bytes;
-  }
-
-  // The key: cKV = RmsNorm(x W_DKV), kR = RoPE(x W_KR), into the token's slot.
-  const auto angles = [&](const Bf16* table, size_t t) {
-    return mode.rope_style == RopeStyle::kNone ? nullptr : table + static_cast<int64_t>(t) * Dr;
-  };
-  const auto rope = [&](const Row& row, size_t t) {
-    return Rope(row, angles(args.rope_cos, t), angles(args.rope_sin, t), mode.rope_style);
-  };
-  Rows c_kv = MatMul(x, args.weight_dkv_kr, args.mx_scale_w_dkv_kr, 0, shape.kv_rank);
-  Rows k_r = MatMul(x, args.weight_dkv_kr, args.mx_scale_w_dkv_kr, shape.kv_rank, shape.KvColumns());
+  Run run(args, &seen);
+  run.MakeCq();
+  run.WriteKeys();
   progress.Add(token_work);
-  SlotCursor slots(args.slots, args.kv_cache, 0);
-  for (size_t t = 0; t < tokens; ++t) {
-    finish_down(&c_kv[t], t, args.dequant_scale_w_dkv_kr);
-    RmsNorm(&c_kv[t], args.gamma_ckv, mode.epsilon_ckv, mode.ckv_factor);
-    finish_down(&k_r[t], t, offset(args.dequant_scale_w_dkv_kr, shape.kv_rank));
-    Append(&seen.c_kv, c_kv[t]);
-    Append(&seen.k_r, k_r[t]);
-    if (args.kv_cache.block_num == 0) continue;
-    const int64_t slot = slots.Next();
-    if (slot != SlotCursor::kNoSlot) WriteKey(args, slot, c_kv[t], rope(k_r[t], t));
-  }
-
-  // The query, head by head: qC | qR = cQ W_UQ|QR, query = bf(bf(qC) W_UK), query_rope = RoPE(qR).
-  seen.q_c.resize(tokens * static_cast<size_t>(shape.heads * D));
-  seen.q_r.resize(tokens * static_cast<size_t>(shape.heads * Dr));
-  for (int64_t n = 0; n < shape.heads; ++n) {
-    const int64_t column = n * shape.HeadColumns();
-    Rows qc_qr = MatMul(c_q_values, args.weight_uq_qr, args.mx_scale_w_uq_qr, column, column + shape.HeadColumns());
-    Rows q_r;
-    Values q_c;
-    for (size_t t = 0; t < tokens; ++t) {
-      finish(&qc_qr[t], c_q_type, c_q_scale, t, offset(args.dequant_scale_w_uq_qr, column));
-      Row nope(qc_qr[t].begin(), qc_qr[t].begin() + D);
-      RoundEachToBf16(&nope);
-      q_r.emplace_back(qc_qr[t].begin() + D, qc_qr[t].end());
-      q_c.emplace_back(nope.begin(), nope.end());
-      const size_t token_head = t * static_cast<size_t>(shape.heads) + static_cast<size_t>(n);
-      std::copy(nope.begin(), nope.end(), seen.q_c.begin() + static_cast<int64_t>(token_head) * D);
-      std::copy(q_r[t].begin(), q_r[t].end(), seen.q_r.begin() + static_cast<int64_t>(token_head) * Dr);
-    }
-    const WeightView w_uk =
-        RowMajorWeight(args.weight_uk + n * D * shape.kv_rank, ElementType::kBf16, D, shape.kv_rank);
-    Rows q_n = MatMul(q_c, w_uk, nullptr, 0, shape.kv_rank);
-    for (size_t t = 0; t < tokens; ++t) {
-      const int64_t token_head = static_cast<int64_t>(t) * shape.heads + n;
-      Row roped = rope(q_r[t], t);
-      RoundEachToBf16(&q_n[t]);
-      if (mode.QuantizesQuery()) {
-        uint8_t* query = static_cast<uint8_t*>(args.query) + token_head * shape.kv_rank;
-        const float scale = QuantizeQuery(q_n[t], mode.QuantType(), rules, query);
-        args.dequant_scale_q_nope[token_head] = scale;
-        // One factor for both parts of a logit: the ratio is rounded first.
-        const float ratio = args.quant_scale_ckv[0] / scale;
-        for (float& v : roped) v *= ratio;
-      } else {
-        for (int64_t j = 0; j < shape.kv_rank; ++j) {
-          Store(q_n[t][static_cast<size_t>(j)], ElementType::kBf16, args.query, token_head * shape.kv_rank + j);
-        }
-      }
-      for (int64_t d = 0; d < Dr; ++d) {
-        args.query_rope[token_head * Dr + d] = RoundToBf16(roped[static_cast<size_t>(d)]);
-      }
-    }
+  for (int64_t head = 0; head < shape.heads; ++head) {
+    run.WriteHead(head);
     progress.Add(head_work);
   }
 }

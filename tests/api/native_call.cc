@@ -56,10 +56,20 @@ std::vector<CallOptions> AllCalls() {
     mlap_kv_quant kv;
   };
   constexpr Scenario kScenarios[] = {
-      {MLAP_WEIGHTS_BF16, MLAP_KV_BF16},           {MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_BF16},
-      {MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_PER_CHANNEL}, {MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_PER_GROUP},
-      {MLAP_WEIGHTS_INT8, MLAP_KV_BF16},           {MLAP_WEIGHTS_INT8, MLAP_KV_PER_TENSOR},
+      {MLAP_WEIGHTS_BF16, MLAP_KV_BF16},
+      {MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_BF16},
+      {MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_PER_CHANNEL},
+      {MLAP_WEIGHTS_UQ_QR_INT8, MLAP_KV_PER_GROUP},
+      {MLAP_WEIGHTS_INT8, MLAP_KV_BF16},
+      {MLAP_WEIGHTS_INT8, MLAP_KV_PER_TENSOR},
       {MLAP_WEIGHTS_INT8, MLAP_KV_PER_GROUP},
+      {MLAP_WEIGHTS_MXFP8, MLAP_KV_BF16},
+      {MLAP_WEIGHTS_MXFP8, MLAP_KV_PER_TENSOR},
+      {MLAP_WEIGHTS_MXFP8, MLAP_KV_PER_GROUP},
+      {MLAP_WEIGHTS_FP8, MLAP_KV_PER_TENSOR},
+      {MLAP_WEIGHTS_FP8, MLAP_KV_PER_GROUP},
+      {MLAP_WEIGHTS_HIFLOAT8, MLAP_KV_PER_TENSOR},
+      {MLAP_WEIGHTS_HIFLOAT8, MLAP_KV_PER_GROUP},
   };
   std::vector<CallOptions> calls;
   for (const Scenario& scenario : kScenarios) {
@@ -76,6 +86,7 @@ std::vector<CallOptions> AllCalls() {
   }
   calls.push_back({MLAP_WEIGHTS_BF16, MLAP_KV_BF16, MLAP_PA_BSND, false, false});
   calls.push_back({MLAP_WEIGHTS_INT8, MLAP_KV_PER_TENSOR, MLAP_PA_BSND, false, false});
+  calls.push_back({MLAP_WEIGHTS_MXFP8, MLAP_KV_BF16, MLAP_PA_BSND, false, false});
   return calls;
 }
 
@@ -301,8 +312,8 @@ std::vector<NamedTensor> NativeCall::Given() {
 }
 
 bool NativeCall::IsOfWeights(const std::string& name) {
-  return name.rfind("weight_", 0) == 0 || name.rfind("rmsnorm_gamma", 0) == 0 || name.rfind("dequant_scale_w_", 0) == 0 ||
-         name == "smooth_scales_cq";
+  return name.rfind("weight_", 0) == 0 || name.rfind("rmsnorm_gamma", 0) == 0 ||
+         name.rfind("dequant_scale_w_", 0) == 0 || name == "smooth_scales_cq";
 }
 
 bool NativeCall::IsWritten(const std::string& name) const {

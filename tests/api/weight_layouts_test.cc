@@ -88,8 +88,9 @@ void Fractalize(mlap_tensor* tensor, int rank, Memory* memory) {
 }
 
 void SetDims(NativeCall* call, const CallOptions& options) {
-  call->weights_args.dims = {NativeCall::kHidden, options.has_low_rank ? NativeCall::kQRank : 0, NativeCall::kHeads,
-                             NativeCall::kNope,   NativeCall::kRope,                             NativeCall::kKvRank};
+  call->weights_args.dims = {NativeCall::kHidden, options.has_low_rank ? NativeCall::kQRank : 0,
+                             NativeCall::kHeads,  NativeCall::kNope,
+                             NativeCall::kRope,   NativeCall::kKvRank};
 }
 
 template <class Change>
@@ -177,7 +178,8 @@ TEST_P(WeightLayouts, BorrowedRowsMayLieApart) {
       char* to = NewMemory(&memory, static_cast<size_t>(k * stride) * bytes);
       for (int64_t i = 0; i < k; ++i) {
         std::memcpy(to + static_cast<size_t>(i * stride) * bytes,
-                    static_cast<char*>(tensor->data) + static_cast<size_t>(i * n) * bytes, static_cast<size_t>(n) * bytes);
+                    static_cast<char*>(tensor->data) + static_cast<size_t>(i * n) * bytes,
+                    static_cast<size_t>(n) * bytes);
       }
       tensor->data = to;
       tensor->strides[0] = stride;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <utility>
@@ -35,11 +36,12 @@ using Table = std::array<double, 256>;
 // 1 + 4 + 3 bits: (-1)^s * 2^(e - 7) * (1 + m / 8), and with e = 0 (-1)^s * 2^-6 * m / 8.
 Table TableOfE4m3() {
   Table table;
+  double* next = table.data();  // codes ascend with sign, exponent and mantissa
   for (int s = 0; s < 2; ++s) {
     for (int e = 0; e < 16; ++e) {
       for (int m = 0; m < 8; ++m) {
         const double value = e == 0 ? m / 8.0 * std::pow(2.0, -6) : (1 + m / 8.0) * std::pow(2.0, e - 7);
-        table[static_cast<size_t>(s * 128 + e * 8 + m)] = e == 15 && m == 7 ? kNan : s == 0 ? value : -value;
+        *next++ = e == 15 && m == 7 ? kNan : s == 0 ? value : -value;
       }
     }
   }
@@ -55,7 +57,9 @@ std::string Digits(int value, int count) {
 Table TableOfHiF8() {
   Table table;
   table.fill(12345.0);  // in case a code is left out
-  const auto set = [&table](const std::string& digits, double value) {
+  const auto set = [&table](std::initializer_list<std::string> fields, double value) {
+    std::string digits;
+    for (const std::string& field : fields) digits += field;
     EXPECT_EQ(digits.size(), 8u);
     double& entry = table[std::bitset<8>(digits).to_ulong()];
     EXPECT_EQ(entry, 12345.0) << digits << " stands for two values";
@@ -65,8 +69,8 @@ Table TableOfHiF8() {
     const double unit = sign == "0" ? 1.0 : -1.0;
     for (int m = 0; m < 8; ++m) {
       const double denormal = m == 0 ? (sign == "0" ? 0.0 : kNan) : unit * std::pow(2.0, m - 23);
-      set(sign + "0000" + Digits(m, 3), denormal);
-      set(sign + "0001" + Digits(m, 3), unit * (1 + m / 8.0));
+      set({sign, "0000", Digits(m, 3)}, denormal);
+      set({sign, "0001", Digits(m, 3)}, unit * (1 + m / 8.0));
     }
     struct Range {
       std::string prefix;
@@ -78,10 +82,11 @@ Table TableOfHiF8() {
         const int size = (1 << magnitude_bits) + rest;
         for (int m = 0; m < 1 << range.mantissa_bits; ++m) {
           const double mantissa = 1 + m / std::pow(2.0, range.mantissa_bits);
-          const std::string tail = Digits(rest, magnitude_bits) + Digits(m, range.mantissa_bits);
+          const std::string exponent = Digits(rest, magnitude_bits), fraction = Digits(m, range.mantissa_bits);
           const bool is_infinity = size == 15 && m == 1;
-          set(sign + range.prefix + "0" + tail, unit * (is_infinity ? kInfinity : mantissa * std::pow(2.0, size)));
-          set(sign + range.prefix + "1" + tail, unit * mantissa * std::pow(2.0, -size));
+          set({sign, range.prefix, "0", exponent, fraction},
+              unit * (is_infinity ? kInfinity : mantissa * std::pow(2.0, size)));
+          set({sign, range.prefix, "1", exponent, fraction}, unit * mantissa * std::pow(2.0, -size));
         }
       }
     }

@@ -1,8 +1,8 @@
 // The products of 8-bit floats, with and without block scales: every code, exact sums, and the scalar kernel's bits on
 // every usable ISA.
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -108,7 +108,9 @@ const KernelTable& Scalar() {
 }
 
 // Equal bits; NaNs only have to be NaNs.
-bool Same(float x, float y) { return std::memcmp(&x, &y, sizeof(x)) == 0 || (std::isnan(x) && std::isnan(y)); }
+bool Same(float x, float y) {
+  return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y) || (std::isnan(x) && std::isnan(y));
+}
 
 class GemmF8Test : public testing::TestWithParam<KernelChoice> {
  protected:

@@ -59,14 +59,24 @@ TEST(PrologPlan, RefusesProductsThatOverflow) {
 }
 
 TEST(PrologPlan, WorkspaceIsBounded) {
-  for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr}) {
-    for (const int64_t tokens : {1, 16, 512, 8192, 1 << 20}) {
-      PrologShape shape = kDeepSeek;
-      shape.tokens = tokens;
-      PrologPlan plan;
-      ASSERT_TRUE(PlanProlog(shape, {quant, KvQuant::kNone, 1e-5f, 1e-5f}, 64, &plan).ok());
-      EXPECT_LE(plan.workspace_bytes, (uint64_t{64} << 20) + 8192 * static_cast<uint64_t>(tokens)) << tokens;
-      EXPECT_GT(plan.workspace_bytes, 0u);
+  for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr, WeightQuant::kFull, WeightQuant::kMxFp8,
+                                  WeightQuant::kFp8, WeightQuant::kHiF8}) {
+    for (const KvQuant kv_quant : {KvQuant::kNone, KvQuant::kPerTensor, KvQuant::kPerGroup}) {
+      for (const int64_t q_rank : {int64_t{0}, kDeepSeek.q_rank}) {
+        for (const int64_t tokens : {1, 16, 512, 8192, 1 << 20}) {
+          PrologShape shape = kDeepSeek;
+          shape.tokens = tokens;
+          shape.q_rank = q_rank;
+          PrologMode mode;
+          mode.weight_quant = quant;
+          mode.kv_quant = kv_quant;
+          if (q_rank == 0 && quant == WeightQuant::kUqQr) continue;
+          PrologPlan plan;
+          ASSERT_TRUE(PlanProlog(shape, mode, 64, &plan).ok());
+          EXPECT_LE(plan.workspace_bytes, (uint64_t{64} << 20) + 8192 * static_cast<uint64_t>(tokens)) << tokens;
+          EXPECT_GT(plan.workspace_bytes, 0u);
+        }
+      }
     }
   }
   PrologShape empty = kDeepSeek;

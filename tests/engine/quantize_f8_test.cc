@@ -1,4 +1,5 @@
 // The conversions of rows to 8-bit floats against their definitions, bit for bit on every usable ISA.
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -72,7 +73,7 @@ GuardedBuffer RandomRow(int64_t n, bool special, RandomValues* random) {
 
 GuardedBuffer Codes(int64_t n) { return GuardedBuffer(static_cast<size_t>(n)); }
 
-bool SameBits(float x, float y) { return std::memcmp(&x, &y, sizeof(x)) == 0; }
+bool SameBits(float x, float y) { return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y); }
 
 class QuantizeF8Test : public testing::TestWithParam<KernelChoice> {
  protected:

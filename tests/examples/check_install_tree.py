@@ -28,6 +28,8 @@ EXPECTED = [
     "cann/include/acl/acl.h",
     "cann/include/aclnn/acl_meta.h",
     "cann/include/aclnnop/aclnn_mla_prolog.h",
+    "cann/include/aclnnop/aclnn_mla_prolog_v2_weight_nz.h",
+    "cann/include/aclnnop/aclnn_mla_prolog_v3_weight_nz.h",
     "cann/lib64/libmlaprolog_cann.so",
     *(f"cann/lib64/lib{name}.so" for name in CANN_LIBRARIES),
 ]

@@ -1,7 +1,7 @@
 """Builds programs against an install tree only, the way its users do, and runs them.
 
 Usage: run_programs.py <prefix> readme <examples>                 the commands of the examples' README, one by one
-       run_programs.py <prefix> build <examples> --cc --cxx       every example, with warnings as errors
+       run_programs.py <prefix> build <examples> --cc --cxx       every example, or one, with warnings as errors
        run_programs.py <prefix> link <source> --cc --libraries    one C program, linked with these libraries only
        run_programs.py <prefix> open <source> --cc --libraries    one C program, called with each library's path
 """
@@ -59,6 +59,8 @@ class Runner:
 
 
 def examples_in(directory):
+    if directory.is_file():
+        return [directory]
     sources = sorted(path for path in directory.iterdir() if path.suffix in (".c", ".cc"))
     if not sources:
         raise Failure(f"no examples in {directory}")

@@ -196,10 +196,11 @@ _CACHE_MODE_CASES = (
     + _matrix("partial_pg", PG, G, 1500, _without_blocks(_CACHE_MODES) + _PA_ROWS, alpha=0.75)
     + _matrix("full_pg", FG, G, 1600, _without_blocks(_CACHE_MODES) + _PA_ROWS, alpha=1.25)
     + (
-        Case("nq_blk_nz_long_3d", NQ, False, BLK_NZ, (2, 17), F16, "two pages per batch, one negative",
-             1701, index=(3, 0, -2, 1), blocks=(4, 16)),
+        Case("nq_blk_nz_long_3d", NQ, False, BLK_NZ, (2, 17), F16,
+             "two pages per batch, one negative", 1701, index=(3, 0, -2, 1), blocks=(4, 16)),
         Case("full_pt_blk_bsnd_long_3d", FT, False, BLK, (2, 17), F16,
-             "two pages per batch, two batches in one page: the last wins", 1702, index=(1, 2, 1, 0)),
+             "two pages per batch, two batches in one page: the last wins", 1702,
+             index=(1, 2, 1, 0)),
         Case("partial_blk_bsnd_big_block", P, False, BLK, (7,), F16, "block size 48", 1703,
              ends=(3, 7), index=(1, 0), blocks=(2, 48)),
         Case("partial_pc_blk_nz_no_blocks", PC, True, BLK_NZ, (5,), F, "BlockNum 0", 1704,
@@ -214,8 +215,8 @@ _VERSION_3_CASES = (
     Case("partial_pg_alpha_above_1", PG, True, ND, (2, 3), G, "alpha above 1", 2003, alpha=1.5),
     Case("full_pg_alpha_1", FG, False, ND, (5,), G, "alpha 1", 2004),
     Case("partial_pg_no_blocks", PG, False, ND, (2,), G, "BlockNum 0", 2005, blocks=(0, 16)),
-    Case("partial_pg_zero_token", PG, False, "TND", (3,), G, "token 1 all zero: tile scales 0", 2006,
-         special=((1, "zero"),), alpha=0.9, query_norm=True),
+    Case("partial_pg_zero_token", PG, False, "TND", (3,), G, "token 1 all zero: tile scales 0",
+         2006, special=((1, "zero"),), alpha=0.9, query_norm=True),
     Case("full_pg_zero_token", FG, True, ND, (2,), G, "token 0 all zero", 2007,
          special=((0, "zero"),), query_norm=True),
     Case("partial_pg_inf_nan", PG, False, ND, (5,), G, "token 1 has Inf, 3 NaN, 4 -Inf", 2008,
@@ -262,7 +263,8 @@ _VERSION_3_CASES = (
          index=(31, -1, 32, 31, -2 ** 63)),
     Case("nq_no_tokens", NQ, False, ND, (0,), F16, "no token", 2501, query_norm=True),
     Case("partial_pc_no_tokens", PC, True, NZ, (0, 3), F, "no token: B is 0", 2502),
-    Case("full_pt_no_tokens", FT, False, BLK, (2, 0), F16, "no token: S is 0", 2503, query_norm=True),
+    Case("full_pt_no_tokens", FT, False, BLK, (2, 0), F16, "no token: S is 0", 2503,
+         query_norm=True),
     Case("partial_pg_no_tokens", PG, False, "TND", (0,), G, "no token, caches empty", 2504),
     Case("full_blk_fused_no_tokens", FI, True, BLK_NZ, (0,), F16, "two sequences without a token",
          2505, ends=(0, 0)),
@@ -310,8 +312,8 @@ def _float8_cases(name, seed):
                  **common),
             Case(name + "_nan", plain, False, ND, (3,), F16, "token 1 has NaN", seed + 305,
                  special=((1, "nan"),), nonfinite=(1,), soc="ascend950", **_SMALL),
-            Case(name + "_pt_factors", tensor, can_smooth, NZ, (4,), F16, "both factors", seed + 306,
-                 factors=("0.6", "1.9"), **common),
+            Case(name + "_pt_factors", tensor, can_smooth, NZ, (4,), F16, "both factors",
+                 seed + 306, factors=("0.6", "1.9"), **common),
             Case(name + "_pg_factors", group, False, "BSND", (1, 3), G,
                  "kc_scale so small that the 1e-4 floor counts", seed + 307,
                  factors=("-1.5", "2e-5"), **common),
@@ -548,11 +550,11 @@ def midpoints(fmt: Format, count: int) -> np.ndarray:
 
 # Largest magnitude of a row over the range of its type, such that the 950's quotient and the
 # other devices' quotient fall on different sides of many midpoints.
-_TIE_UNIT = {INT8: 11, E4M3: 11, HIF8: 1}
+_TIE_UNIT = {INT8: 255, E4M3: 63, HIF8: 1}
 
 
 def _craft_ties(rng, case: Case, tensors) -> None:
-    """x W is +-1 (MXFP8: +-1.5) and the root of the norm 2, so gamma and smooth scales set values."""
+    """x W is +-1 (MXFP8: +-1.5), the root of the norm 2; gamma and smooth scales set the values."""
     d, mode = case.dims, case.mode
     fmt = mode.format
     size, unit_scale = (1.5, 127) if mode.weight_quant == MX else (1.0, 1.0)

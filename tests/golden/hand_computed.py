@@ -43,6 +43,112 @@ def check_int8():
           [64, 64, 63, 101, -101, 100, 1, -1, 3, 0, 1, 127, -127, 0], "query cast")
 
 
+# Values by code, worked out from the fields.
+# E4M3: sign, 4 bits of exponent with bias 7, 3 bits of mantissa.
+E4M3_CODES = (
+    (0x00, 0), (0x01, 2 ** -9), (0x07, 7 * 2 ** -9), (0x08, 2 ** -6), (0x0F, 15 * 2 ** -9),
+    (0x10, 2 ** -5), (0x30, 0.5), (0x38, 1), (0x39, 1.125), (0x3F, 1.875), (0x40, 2), (0x48, 4),
+    (0x77, 240), (0x78, 256), (0x7D, 416), (0x7E, 448), (0x7F, np.nan),
+    (0x80, 0), (0x81, -2 ** -9), (0xB8, -1), (0xC4, -3), (0xFE, -448), (0xFF, np.nan))
+# HiFloat8: sign, prefix, exponent (sign, then digits below a leading one), mantissa.
+HIF8_CODES = (
+    (0x00, 0), (0x01, 2 ** -22), (0x02, 2 ** -21), (0x07, 2 ** -16),    # 0000 mmm: 2^(m - 23)
+    (0x08, 1), (0x09, 1.125), (0x0F, 1.875),                            # 0001 mmm: exponent 0
+    (0x10, 2), (0x17, 3.75), (0x18, 0.5), (0x1F, 0.9375),               # 001 s mmm: +-1
+    (0x20, 4), (0x28, 8), (0x2F, 15), (0x30, 0.25), (0x38, 0.125),      # 01 sd mmm: +-2, 3
+    (0x40, 16), (0x43, 28), (0x44, 32), (0x4C, 128), (0x4F, 224),       # 10 0dd mm: 4 to 7
+    (0x50, 2 ** -4), (0x5C, 2 ** -7), (0x5F, 1.75 * 2 ** -7),           # 10 1dd mm
+    (0x60, 256), (0x61, 384), (0x6D, 24576), (0x6E, 32768),             # 11 0ddd m: 8 to 15
+    (0x6F, np.inf), (0x70, 2 ** -8), (0x71, 1.5 * 2 ** -8), (0x7E, 2 ** -15),
+    (0x7F, 1.5 * 2 ** -15),
+    (0x80, np.nan), (0x81, -2 ** -22), (0x88, -1), (0xC0, -16), (0xEE, -32768), (0xEF, -np.inf))
+
+
+def check_8_bit_floats():
+    """Codes of E4M3, HiFloat8 and E8M0, and the casts' ties, underflow, saturation and NaN."""
+    for fmt, codes in ((nf.E4M3, E4M3_CODES), (nf.HIF8, HIF8_CODES)):
+        listed = np.array([code for code, _ in codes])
+        _same(fmt.decode(listed), np.array([value for _, value in codes], dtype=F32), fmt.name)
+        every = np.arange(256)
+        every = every[np.isfinite(fmt.decode(every))]
+        _same(fmt.encode(fmt.decode(every)), every, fmt.name + " round trip")
+    ulp = 2 ** -9
+    # Ties to even: half a subnormal unit, 1.5 units, 7.75 units (a normal number), 1.0625, 1.1875.
+    _same(nf.to_e4m3([0, -0.0, ulp / 2, -ulp / 2, 0.51 * ulp, 1.5 * ulp, 2.5 * ulp, 7.75 * ulp,
+                      1.0625, 1.1875, 1.9375, 448, 464, 1e30, np.inf, -np.inf, np.nan]),
+          [0x00, 0x80, 0x00, 0x80, 0x01, 0x02, 0x02, 0x08,
+           0x38, 0x3A, 0x40, 0x7E, 0x7E, 0x7E, 0x7E, 0xFE, 0x00], "to E4M3")
+    # Ties away: 1.0625, 3.875 and 15.5 and 14.5 and 1.5 * 2^-16 (between denormal and normal), 320.
+    _same(nf.to_hif8([0, -0.0, 2 ** -23, 0.49 * 2 ** -22, -2 ** -24, 1.5 * 2 ** -22, 1.5 * 2 ** -16,
+                      1.0625, -1.0625, 3.875, 15.5, 14.5, 18, 17.9, 320, 319, 28672, 40000, np.inf,
+                      -np.inf, np.nan]),
+          [0x00, 0x00, 0x01, 0x00, 0x00, 0x02, 0x7E,
+           0x09, 0x89, 0x20, 0x40, 0x2F, 0x41, 0x40, 0x61, 0x60, 0x6E, 0x6E, 0x6E,
+           0xEE, 0x00], "to HiFloat8")
+    _same(nf.from_e8m0([0, 1, 126, 127, 128, 254, 255]),
+          np.array([2.0 ** -127, 2.0 ** -126, 0.5, 1, 2, 2.0 ** 127, np.nan]), "E8M0")
+    tie = np.array([0x3F808000, 0xBF808000, 0x3F807FFF, 0x7F7F8000], dtype=np.uint32).view(F32)
+    _same(nf.to_bf16_away(tie), [0x3F81, 0xBF81, 0x3F80, 0x7F80], "bf16 with ties away")
+
+
+def check_blocks():
+    """MXFP8 quantisation: scale from the largest exponent, ties away on the way through bf16."""
+    rows = np.zeros((1, 32 * 5), dtype=F32)
+    # Block 0: 1.99 is 1.9921875 in bf16, times 2^8 above 448; 273/256 is a tie, away to 274/256,
+    # which is nearer to 288 than to 256; 2^-17 * 2^8 = 2^-9. Block 1 stays 0. Block 2: an infinity.
+    # Block 3: 2^-126 has exponent 1, so the byte is 0: times 2^127. Block 4: a denormal alone.
+    rows[0, :4] = 1.99, 273 / 256, -273 / 256, 2.0 ** -17
+    rows[0, 64:67] = np.inf, 1, np.nan
+    rows[0, 96] = 2.0 ** -126
+    rows[0, 128] = 2.0 ** -127
+    with np.errstate(all="ignore"):
+        codes, scales = m.mx_quant(rows)
+    _same(scales, [[119, 0, 255, 0, 0]], "E8M0 scales")
+    expected = np.zeros((1, 160))
+    expected[0, :4] = 0x7E, 0x79, 0xF9, 0x01
+    expected[0, 64] = 0x7E
+    expected[0, 96] = 0x40
+    _same(codes, expected, "MXFP8 codes")
+
+
+def check_group_rows():
+    """Per-group rows byte by byte."""
+    tile = np.zeros((1, 130), dtype=F32)
+    tile[0, :3], tile[0, 128:] = (2, -0.5, -3), (0, 0)
+    with np.errstate(all="ignore"):
+        row = m.group_rows(tile, _bf(1, -2).reshape(1, 2), nf.INT8, 2 / 3)[0].tolist()
+    # A 3, L = 2: 2 and -3 saturate, -0.5 * 63.5 = -31.75; scale 2/127 is 0x3C810204; a zero tile.
+    _same(row, [127, 224, 129] + [0] * 127 + [0x80, 0x3F, 0x00, 0xC0]
+          + [0x04, 0x02, 0x81, 0x3C] + [0, 0, 0, 0], "int8 row")
+    # E4M3: 3/448 is the scale, so 2 -> 298.67, -0.5 -> -74.67, -3 -> -448; zeros have 1e-4/448.
+    row = m.group_rows(tile, _bf(1, -2).reshape(1, 2), nf.E4M3, None)[0].tolist()
+    scales = np.array([3 / 448, 1e-4 / 448]).astype("<f4")
+    _same(row[:130], [0x79, 0xE9, 0xFE] + [0] * 127, "E4M3 row")
+    got = np.frombuffer(bytes(row[134:]), dtype="<f4")
+    if not np.allclose(got, scales, rtol=2e-7, atol=0):
+        raise AssertionError(f"E4M3 tile scales: got {got}, expected {scales}")
+
+
+def check_slots():
+    """Slots of the cache modes, block size 16."""
+    pages = np.array([4, -1, 2, 0])
+    batches = layouts.token_slots("PA_BLK_BSND", (2, 17), pages.reshape(2, 2), None, 16)
+    _same(batches, list(range(64, 80)) + [-1] + list(range(32, 48)) + [0], "pages of batches")
+    ends = np.array([0, 1, 1, 18], dtype=np.int32)
+    fused = layouts.token_slots("PA_BLK_NZ", (18,), np.array([3, 1, 5]), ends, 16)
+    _same(fused, [48] + list(range(16, 32)) + [80], "pages of sequences")
+    _same(layouts.token_slots("PA_NZ", (3,), np.array([7, -9, 7]), None, 16), [7, -1, 7], "slots")
+    _same(layouts.token_slots("BSND", (2, 2), None, None, 2), [0, 1, 2, 3], "token numbers")
+
+
+def check_factors():
+    """A factor closer to 1 than FLT_EPSILON, and NaN, count as 1."""
+    y = np.array([3], dtype=F32)
+    for factor, expected in ((2, 6), (1 - 2.0 ** -24, 3), (1 - 2.0 ** -23, 3 - 2.0 ** -22 * 1.5),
+                             (1 + 2.0 ** -23, 3 + 2.0 ** -22 * 1.5), (np.nan, 3), (0, 0)):
+        _same(m.apply_factor(y, factor), np.array([expected], dtype=F32), f"factor {factor}")
+
+
 def check_layouts():
     """FRACTAL_NZ weights and PA_NZ caches."""
     # k 17, n 35, K 32: block column 2 -> 2*32*16 = 1024, + 17*16 + 3.
@@ -60,8 +166,10 @@ def check_layouts():
         _same(np.count_nonzero(flat), 37 * 45, "NZ padding is zero")
     # Slot 38 with 16 rows a page and width 64 is row 6 of page 2.
     _same(layouts.cache_offsets(38, 64, 16, "PA_BSND", 16)[21], 38 * 64 + 21, "PA_BSND offset")
-    _same(layouts.cache_offsets(38, 64, 16, "PA_NZ", 16)[21], 2048 + 256 + 96 + 5, "PA_NZ bf16 offset")
-    _same(layouts.cache_offsets(38, 64, 16, "PA_NZ", 32)[40], 2048 + 512 + 192 + 8, "PA_NZ int8 offset")
+    _same(layouts.cache_offsets(38, 64, 16, "PA_NZ", 16)[21], 2048 + 256 + 96 + 5,
+          "PA_NZ bf16 offset")
+    _same(layouts.cache_offsets(38, 64, 16, "PA_NZ", 32)[40], 2048 + 512 + 192 + 8,
+          "PA_NZ int8 offset")
 
 
 def check_steps():
@@ -156,5 +264,6 @@ def check_operator():
 
 def check_all():
     """Run every hand-computed check."""
-    for check in (check_bf16, check_int8, check_layouts, check_steps, check_operator):
+    for check in (check_bf16, check_int8, check_8_bit_floats, check_blocks, check_group_rows,
+                  check_slots, check_factors, check_layouts, check_steps, check_operator):
         check()

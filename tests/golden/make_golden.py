@@ -3,14 +3,16 @@
 
   make_golden.py            write everything
   make_golden.py --check    write nothing; exit 1 if a stored file or the README table differs,
-                            a hand-computed value is missed, the naive model disagrees, or the
-                            case table no longer covers what it promises
+                            a hand-computed value is missed, the naive model disagrees, a wrong
+                            rounding would go unseen, or the case table no longer covers what it
+                            promises
 """
 import sys
 
 sys.dont_write_bytecode = True
 
 import argparse                                             # noqa: E402
+import collections                                              # noqa: E402
 import itertools                                            # noqa: E402
 import pathlib                                              # noqa: E402
 
@@ -22,7 +24,7 @@ import mla_prolog_model as model                            # noqa: E402
 import naive_model                                          # noqa: E402
 import safetensors_file                                     # noqa: E402
 from golden_cases import CASES, make_inputs                 # noqa: E402
-from number_formats import E4M3, HIF8, INT8, from_bf16      # noqa: E402
+from number_formats import E4M3, F32, HIF8, INT8, from_bf16     # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 CASE_DIR = HERE / "cases"
@@ -162,6 +164,100 @@ def check_tokens(case, inputs, results):
                     == results[name].reshape(case.tokens, -1)[t].tobytes()), name
 
 
+def affected(case, point):
+    """The outputs that a wrong rounding at `point` must change."""
+    weight_quant, kv_quant = case.mode.weight_quant, case.mode.kv_quant
+    return {
+        "cq": ("query", "query_rope"),
+        # MXFP8 takes c_q through bf16 anyway, bf16 caches take c_kv there.
+        "norm_cq": () if weight_quant == model.MX else ("query", "query_rope"),
+        "qc": ("query",), "qr": ("query_rope",),
+        "qn": ("query", "query_rope") if kv_quant == 1 else (),
+        "ckv_kr": ("kv_cache",) if kv_quant == 3 else ("kv_cache", "kr_cache"),
+        "norm_ckv": () if kv_quant == 0 else ("kv_cache",),
+        "rope": {1: ("query_rope",), 2: ("kr_cache",)}.get(kv_quant, ()),
+    }[point]
+
+
+# What an implementation may differ by: relF of bf16 outputs, share of the values of 8-bit outputs.
+# A share of 8-bit floats is not part of the accepted errors; an eighth bit of mantissa moves few.
+REL_F = {"query": 2e-3, "query_rope": 2e-3, "kv_cache": 1e-3, "kr_cache": 1e-3}
+SHARE = {INT8: 0.005, E4M3: 0.002, HIF8: 0.0005}
+
+
+def check_roundings(everything):
+    """In each scenario one wrong rounding to bf16 exceeds the accepted error."""
+    sums = collections.defaultdict(lambda: np.zeros(4))
+    for case, inputs, results in everything:
+        if (case.special or case.craft or not case.tokens or case.factors != ("1", "1")
+                or case.eps not in (("1e-5", "1e-5"), ("1e-6", "1e-5"), ("1e-5", "1e-6"))):
+            continue
+        for point in model.POINTS:
+            names = affected(case, point)
+            wrong = run(case, inputs, point) if names else {}
+            for name in names:
+                right = results[name]
+                if right.dtype == np.uint16:
+                    touched = right != inputs[name] if name in inputs else ...
+                    x, y = (from_bf16(v[touched]).astype(np.float64) for v in (right, wrong[name]))
+                    more = (np.square(x - y).sum(), np.square(x).sum(), 0, 0)
+                else:
+                    count = (right != inputs[name]).sum() if name in inputs else right.size
+                    more = (0, 0, (right != wrong[name]).sum(), count)
+                sums[case.soc, case.scenario, case.mode.format, point, name] += more
+    assert len(sums) > 150, f"{len(sums)} wrong roundings"
+    for (soc, scenario, fmt, point, name), (error, norm, flips, count) in sums.items():
+        what = f"{soc} {scenario}: {name} with a wrong rounding at {point}"
+        if count:
+            assert flips > SHARE[fmt] * count, f"{what}: {flips} of {count} values differ"
+        if norm:
+            assert error > REL_F[name] ** 2 * norm, f"{what}: relF {np.sqrt(error / norm):.1e}"
+
+
+def check_crafted(everything):
+    """The crafted cases tell apart the two families' rules and the directions of ties."""
+    crafted = [(c, inputs, results) for c, inputs, results in everything if c.craft]
+    for case, inputs, results in crafted:
+        other = case._replace(soc="ascend910b" if case.mode.is_950 else "ascend950")
+        wrong = run(other, inputs)
+        if case.craft == "scale_order":
+            assert np.isfinite(widened(case, results["query"])).all(), case.name
+            assert not np.isfinite(widened(case, wrong["query"])).any(), case.name
+            continue
+        fmt, norm = case.mode.format, results["query_norm"]
+        if case.mode.weight_quant == model.MX:
+            # 273/256 in bf16 with ties away is 1.0703125, times 2^8 is nearer to 288 than to 256.
+            assert np.isin(norm, (0x79, 0xF9)).all() and (
+                results["dequant_scale_q_norm"] == 119).all(), case.name
+        elif fmt is not HIF8:                               # 1/2^15 and its quotients are exact
+            assert (norm != wrong["query_norm"]).mean() > 0.3, f"{case.name}: quotients"
+        c_kv, slots = results["c_kv"].astype(np.float64), inputs["cache_index"]
+        cached = results["kv_cache"].reshape(-1, case.dims.kv_rank)[slots]
+        if fmt is HIF8:
+            assert (np.abs(fmt.decode(cached)) > np.abs(c_kv)).all(), f"{case.name}: ties"
+        else:
+            assert (cached % 2 == 0).all(), f"{case.name}: ties"
+            assert (fmt.decode(cached) != c_kv).all(), f"{case.name}: ties"
+
+
+def check_formats():
+    """All codes of the 8-bit floats, and casts of many values, in both models."""
+    rng = np.random.RandomState(1)
+    spread = rng.standard_normal(4000) * 2.0 ** rng.randint(-26, 18, 4000)
+    for fmt, values, cast in ((E4M3, naive_model.E4M3_VALUES, naive_model.e4m3),
+                              (HIF8, naive_model.HIF8_VALUES, naive_model.hif8)):
+        decoded = fmt.decode(np.arange(256))
+        assert np.array_equal(decoded, np.array(values, dtype=F32), equal_nan=True), fmt.name
+        finite = np.unique(decoded[np.isfinite(decoded)])
+        middles = (finite[:-1].astype(np.float64) + finite[1:]) / 2
+        tried = np.concatenate([finite, middles, spread, [np.nan, np.inf, -np.inf, -0.0]])
+        tried = tried.astype(F32)
+        with np.errstate(over="ignore"):
+            tried = np.concatenate([np.nextafter(tried, F32(-np.inf)), tried,
+                                    np.nextafter(tried, F32(np.inf))])
+        assert fmt.encode(tried).tolist() == [cast(float(v)) for v in tried], fmt.name
+
+
 def check_discrimination(everything):
     """The goldens must tell apart casts that are easily confused."""
     flips = saturated = ties = 0
@@ -238,7 +334,10 @@ def main() -> int:
 
     check_coverage()
     hand_computed.check_all()
+    check_formats()
     check_discrimination(everything)
+    check_crafted(everything)
+    check_roundings(everything)
     for case, inputs, results in everything:
         check_behaviour(case, inputs, results)
         bad = naive_model.differences(inputs, case.mode, case.dims, results)

@@ -1,4 +1,4 @@
-"""NumPy golden model of the MLA prolog operator ("staged" numerics of the A2/A3 devices and the 950).
+"""NumPy golden model of the MLA prolog operator ("staged" numerics, A2/A3 devices and the 950).
 
 The model was written from the operator's numerical specification alone; it shares no code
 and no design with the C++ sources, so that agreement between the two means something.

@@ -118,8 +118,8 @@ def _values(table, specials):
     return values
 
 
-_E4M3_VALUES = _values(_E4M3, {0x7F: math.nan, 0xFF: math.nan})
-_HIF8_VALUES = _values(_HIF8, {0x6F: math.inf, 0xEF: -math.inf, 0x80: math.nan})
+E4M3_VALUES = _values(_E4M3, {0x7F: math.nan, 0xFF: math.nan})
+HIF8_VALUES = _values(_HIF8, {0x6F: math.inf, 0xEF: -math.inf, 0x80: math.nan})
 
 
 def dot(a, b):
@@ -137,7 +137,7 @@ class Kind:
         self.weight_quant = weight_quant
         self.largest = (0, 127, 127, 448, 448, 32768)[weight_quant]
         self.cast = (None, int8, int8, e4m3, e4m3, hif8)[weight_quant]
-        self.values = {3: _E4M3_VALUES, 4: _E4M3_VALUES, 5: _HIF8_VALUES}.get(weight_quant)
+        self.values = {3: E4M3_VALUES, 4: E4M3_VALUES, 5: HIF8_VALUES}.get(weight_quant)
 
     def widen(self, tensor):
         """bf16 bits or 8-bit codes -> nested lists of Python floats; others -> lists of numbers."""
@@ -300,7 +300,7 @@ class Token:
                 out.append(dot([v * e8m0(token_scale[k // 32]) for k, v in enumerate(x)],
                                [v * e8m0(scale[n][k // 32]) for k, v in enumerate(w)]))
             else:
-                total = f32(sum(a * b for a, b in zip(x, w))) if weight.dtype == np.int8 else dot(x, w)
+                total = dot(x, w)
                 first, second = token_scale[0], scale[n]
                 if self.is_950:
                     first, second = second, first

@@ -1,4 +1,4 @@
-"""Number formats of the golden model: bf16, int8, E4M3, HiFloat8 and E8M0, each from its definition.
+"""The golden model's number formats, each from its definition: bf16, int8, E4M3, HiFloat8, E8M0.
 
 A bf16 tensor is a uint16 array of bit patterns, an int8 tensor an int8 array; E4M3, HiFloat8 and
 E8M0 tensors are uint8 arrays of codes. Values are float32. Every cast to an 8-bit format saturates
@@ -175,7 +175,7 @@ def from_e8m0(codes) -> np.ndarray:
     return np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
 
 
-# ---------------------------------------------------------------- 8-bit types as the operator sees them
+# ---------------------------------------------------------------- 8-bit types of the operator
 
 class Format(NamedTuple):
     """An 8-bit type: the array type of its codes, its quantisation range, and both conversions."""

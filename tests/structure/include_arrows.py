@@ -28,17 +28,19 @@ ARROWS = {
     "src/parallel": ["src/parallel/**", "src/base/**"],
     # The core receives its kernels in a table: it neither registers any nor looks at the CPU.
     "src/core": ["src/core/**", "src/parallel/**", "src/kernels/kernel_table.h", "src/kernels/*/*", "src/base/**"],
-    "src/api": ["src/api/**", "src/core/**", "src/cpu/**", "src/reference/**", "src/parallel/**", "src/base/**",
-                NATIVE_HEADERS],
+    # What devices accept, as data: the CANN interface keeps to it, the native one answers questions about it.
+    "src/limits": ["src/limits/**", "src/base/**"],
+    "src/api": ["src/api/**", "src/core/**", "src/cpu/**", "src/reference/**", "src/parallel/**", "src/limits/**",
+                "src/base/**", NATIVE_HEADERS],
     "src/cann/runtime": ["src/cann/runtime/**", CANN_HEADERS, NATIVE_HEADERS],
-    "src/cann/ops": ["src/cann/**", "src/core/**", "src/cpu/**", "src/parallel/**", "src/base/**", CANN_HEADERS,
-                     NATIVE_HEADERS],
+    "src/cann/ops": ["src/cann/**", "src/core/**", "src/cpu/**", "src/parallel/**", "src/limits/**", "src/base/**",
+                     CANN_HEADERS, NATIVE_HEADERS],
     "include/cann": [CANN_HEADERS],
     "include/mlaprolog": [NATIVE_HEADERS],
     "bench": ["bench/**", "tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "tools": ["tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "tools/safetensors": ["tools/safetensors/**"],
-    "examples": [CANN_HEADERS],
+    "examples": [CANN_HEADERS, NATIVE_HEADERS],
 }
 
 # Where the compiler looks for an included file, after the directory of the including one.
@@ -50,7 +52,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # Public headers see nothing but these of the outside.
 STANDARD_HEADERS = {
     "stdbool.h", "stddef.h", "stdint.h", "stdlib.h",
-    "array", "cstddef", "cstdint", "memory", "stdexcept", "string", "string_view", "utility", "vector",
+    "array", "cstddef", "cstdint", "initializer_list", "memory", "stdexcept", "string", "string_view", "utility", "vector",
 }  # fmt: skip
 
 # ISA-specific files see no header whose inline functions other files of the program may also instantiate.

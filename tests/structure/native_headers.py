@@ -9,7 +9,7 @@ import sys
 
 WARNINGS = ["-Wall", "-Wextra", "-Wstrict-prototypes", "-Wconversion", "-pedantic", "-Werror"]
 C_VERSIONS = ["c99", "c11"]
-CXX_VERSIONS = ["c++11", "c++17", "c++20"]
+CXX_VERSIONS = {".h": ["c++11", "c++17", "c++20"], ".hpp": ["c++17", "c++20"]}
 
 
 def compile_alone(compiler, language, standard, include, name):
@@ -29,7 +29,7 @@ def main():
     headers = sorted(path.relative_to(directory).as_posix() for path in directory.glob("mlaprolog/*"))
     ok = bool(headers)
     for name in headers:
-        for standard in CXX_VERSIONS:
+        for standard in CXX_VERSIONS[pathlib.PurePath(name).suffix]:
             ok &= compile_alone(cxx, "c++", standard, include, name)
         if name.endswith(".h"):
             for standard in C_VERSIONS:

@@ -7,7 +7,7 @@
 
 #include "bf16_convert.h"
 #include "case_generator.h"
-#include "reference_case.h"
+#include "native_case.h"
 
 namespace mlap::tools {
 namespace {

@@ -7,9 +7,9 @@
 
 namespace mlap::cann {
 
-// Plans the call and publishes its executor. `op_name` is the name of the second step.
-aclnnStatus PublishProlog(const char* function, const char* op_name, const PrologParams& params, CheckedCall call,
-                          uint64_t* workspace_size, aclOpExecutor** executor);
+// Plans the call and publishes its executor.
+aclnnStatus PublishProlog(const PrologParams& params, const CheckedCall& call, uint64_t* workspace_size,
+                          aclOpExecutor** executor);
 
 }  // namespace mlap::cann
 

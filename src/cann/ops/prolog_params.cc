@@ -26,8 +26,13 @@ const char* ParamName(Param param) {
                                            "quantScaleCkvOptional",
                                            "quantScaleCkrOptional",
                                            "smoothScalesCqOptional",
+                                           "actualSeqLenOptional",
+                                           "kNopeClipAlphaOptional",
                                            "queryOut",
-                                           "queryRopeOut"};
+                                           "queryRopeOut",
+                                           "dequantScaleQNopeOutOptional",
+                                           "queryNormOutOptional",
+                                           "dequantScaleQNormOutOptional"};
   static_assert(std::size(kNames) == kNumParams);
   return kNames[param];
 }

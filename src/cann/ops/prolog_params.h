@@ -1,4 +1,5 @@
-// The operator's tensor parameters by name, shared by all versions of the operator: a version is an order over them.
+// The operator's tensor parameters and attributes by name, shared by all versions of the operator: a version is an
+// order over them (prolog_version.h).
 #ifndef MLAP_CANN_OPS_PROLOG_PARAMS_H_
 #define MLAP_CANN_OPS_PROLOG_PARAMS_H_
 
@@ -11,7 +12,7 @@
 
 namespace mlap::cann {
 
-// Inputs in the order of V1's prototype, then outputs.
+// Inputs, then outputs.
 enum Param : int {
   kTokenX,
   kWeightDq,
@@ -32,26 +33,37 @@ enum Param : int {
   kQuantScaleCkv,
   kQuantScaleCkr,
   kSmoothScalesCq,
+  kActualSeqLen,
+  kKNopeClipAlpha,
   kQueryOut,
   kQueryRopeOut,
+  kDequantScaleQNopeOut,
+  kQueryNormOut,
+  kDequantScaleQNormOut,
   kNumParams
 };
 
-inline constexpr int kNumInputs = kQueryOut;
-
-// Every parameter from kTokenX to kKrCache, and both outputs, are required.
-constexpr bool IsRequired(Param param) { return param <= kKrCache || param >= kQueryOut; }
+constexpr bool IsOutput(Param param) { return param >= kQueryOut; }
 constexpr bool IsNzWeight(Param param) { return param == kWeightDq || param == kWeightUqQr || param == kWeightDkvKr; }
 constexpr bool IsCache(Param param) { return param == kKvCache || param == kKrCache; }
 
 // The name in the prototype: "tokenX", "kvCacheRef", "dequantScaleXOptional".
 const char* ParamName(Param param);
 
+// The arguments of a first step. Attributes that a version lacks keep the values that mean nothing special.
 struct PrologParams {
   std::array<const aclTensor*, kNumParams> handles{};
   double rmsnorm_epsilon_cq = 0.0;
   double rmsnorm_epsilon_ckv = 0.0;
   const char* cache_mode = nullptr;
+  int64_t weight_quant_mode = 0;
+  int64_t kv_cache_quant_mode = 0;
+  int64_t query_quant_mode = 0;
+  int64_t ckvkr_repo_mode = 0;
+  int64_t quant_scale_repo_mode = 0;
+  int64_t tile_size = 128;
+  double qc_qr_scale = 1.0;
+  double kc_scale = 1.0;
 };
 
 // The parameters' descriptors; absent where the handle is null.

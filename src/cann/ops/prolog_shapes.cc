@@ -1,77 +1,128 @@
 #include "cann/ops/prolog_shapes.h"
 
-#include <array>
-#include <vector>
-
 #include "base/weight_view.h"
+#include "cann/ops/size_arithmetic.h"
 
 namespace mlap::cann {
 namespace {
 
-// Products of sizes that come straight from a descriptor; what overflows is out of every limit anyway.
-int64_t SaturatingMul(int64_t a, int64_t b) {
-  int64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-int64_t SaturatingAdd(int64_t a, int64_t b) {
-  int64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-enum Symbol : int { kLead, kHe, kHcq, kUq, kN, kD, kHckv, kDr, kKvr, kT, kOne, kBlockNum, kBlockSize, kNkv, kDtile };
+// kLead is (T) or (B, S); the others are one dimension.
+enum Symbol : int {
+  kLead,
+  kHe,
+  kHeGroups,
+  kHcq,
+  kHcqGroups,
+  kUq,
+  kN,
+  kD,
+  kHckv,
+  kDr,
+  kKvr,
+  kB,
+  kT,
+  kOne,
+  kBlockNum,
+  kBlockSize,
+  kPagesOfS,
+  kNkv,
+  kDtile,
+  kIndices
+};
 
 struct SymbolRow {
   const char* text;
   int64_t (*value)(const PrologDims&);
 };
 
+int64_t PagesOfS(const PrologDims& d) {
+  // Without S + BlockSize - 1: S may be as large as an int64 holds.
+  return d.BlockSize <= 0 ? 0 : d.S / d.BlockSize + (d.S % d.BlockSize != 0 ? 1 : 0);
+}
+
 // In the order of Symbol; kLead is expanded separately.
 constexpr SymbolRow kSymbols[] = {
     {"lead", nullptr},
     {"He", [](const PrologDims& d) { return d.He; }},
+    {"He/32", [](const PrologDims& d) { return d.He / kMxGroup; }},
     {"Hcq", [](const PrologDims& d) { return d.Hcq; }},
+    {"Hcq/32", [](const PrologDims& d) { return d.Hcq / kMxGroup; }},
     {"N*(D+Dr)", [](const PrologDims& d) { return SaturatingMul(d.N, SaturatingAdd(d.D, d.Dr)); }},
     {"N", [](const PrologDims& d) { return d.N; }},
     {"D", [](const PrologDims& d) { return d.D; }},
     {"Hckv", [](const PrologDims& d) { return d.Hckv; }},
     {"Dr", [](const PrologDims& d) { return d.Dr; }},
     {"Hckv+Dr", [](const PrologDims& d) { return SaturatingAdd(d.Hckv, d.Dr); }},
+    {"B", [](const PrologDims& d) { return d.B; }},
     {"T", [](const PrologDims& d) { return d.T; }},
     {"1", [](const PrologDims&) { return int64_t{1}; }},
     {"BlockNum", [](const PrologDims& d) { return d.BlockNum; }},
     {"BlockSize", [](const PrologDims& d) { return d.BlockSize; }},
+    {"ceil(S/BlockSize)", PagesOfS},
     {"Nkv", [](const PrologDims& d) { return d.Nkv; }},
     {"Dtile", [](const PrologDims& d) { return d.Dtile; }},
+    {"pages of all sequences", [](const PrologDims&) { return kAnyLength; }},
 };
 
-// In the order of Param.
-const std::vector<Symbol>& ShapeOf(Param param) {
-  using Shapes = std::array<std::vector<Symbol>, kNumParams>;
-  static const Shapes& kShapes = *new Shapes{{
-      {kLead, kHe},                           // tokenX
-      {kHe, kHcq},                            // weightDq
-      {kHcq, kUq},                            // weightUqQr
-      {kN, kD, kHckv},                        // weightUk
-      {kHe, kKvr},                            // weightDkvKr
-      {kHcq},                                 // rmsnormGammaCq
-      {kHckv},                                // rmsnormGammaCkv
-      {kLead, kDr},                           // ropeSin
-      {kLead, kDr},                           // ropeCos
-      {kLead},                                // cacheIndex
-      {kBlockNum, kBlockSize, kNkv, kDtile},  // kvCacheRef
-      {kBlockNum, kBlockSize, kNkv, kDr},     // krCacheRef
-      {kT, kOne},                             // dequantScaleX
-      {kOne, kHcq},                           // dequantScaleWDq
-      {kOne, kUq},                            // dequantScaleWUqQr
-      {kOne, kKvr},                           // dequantScaleWDkvKr
-      {kOne, kHckv},                          // quantScaleCkv
-      {kOne, kDr},                            // quantScaleCkr
-      {kOne, kHcq},                           // smoothScalesCq
-      {kLead, kN, kHckv},                     // queryOut
-      {kLead, kN, kDr},                       // queryRopeOut
-  }};
-  return kShapes[param];
+bool Always(const CallKind&, const PrologDims&) { return true; }
+bool IsMx(const CallKind& kind, const PrologDims&) { return kind.scenario->HasMxScales(); }
+bool IsOneScale(const CallKind& kind, const PrologDims&) {
+  return kind.scenario->kv_quant == KvQuant::kPerTensor && kind.version->takes_one_ckv_scale;
+}
+bool IsPaged(const CallKind& kind, const PrologDims&) { return kind.cache_mode->IsPaged(); }
+bool ListsSequences(const CallKind& kind, const PrologDims& dims) {
+  return kind.cache_mode->ListsSequences(dims.is_fused);
+}
+bool ListsPages(const CallKind& kind, const PrologDims&) { return kind.cache_mode->slots == SlotRule::kBlocks; }
+
+// The first row that applies to a parameter holds.
+struct ShapeRow {
+  Param param;
+  bool (*applies)(const CallKind&, const PrologDims&);
+  std::vector<Symbol> shape;
+};
+
+const std::vector<ShapeRow>& ShapeRows() {
+  // Never destroyed, like every static of the library: a call may come while the program ends.
+  static const std::vector<ShapeRow>& kRows = *new std::vector<ShapeRow>{
+      {kTokenX, Always, {kLead, kHe}},
+      {kWeightDq, Always, {kHe, kHcq}},
+      {kWeightUqQr, Always, {kHcq, kUq}},
+      {kWeightUk, Always, {kN, kD, kHckv}},
+      {kWeightDkvKr, Always, {kHe, kKvr}},
+      {kGammaCq, Always, {kHcq}},
+      {kGammaCkv, Always, {kHckv}},
+      {kRopeSin, Always, {kLead, kDr}},
+      {kRopeCos, Always, {kLead, kDr}},
+      {kCacheIndex, ListsSequences, {kIndices}},
+      {kCacheIndex, ListsPages, {kB, kPagesOfS}},
+      {kCacheIndex, Always, {kLead}},
+      {kKvCache, IsPaged, {kBlockNum, kBlockSize, kNkv, kDtile}},
+      {kKvCache, Always, {kLead, kNkv, kDtile}},
+      {kKrCache, IsPaged, {kBlockNum, kBlockSize, kNkv, kDr}},
+      {kKrCache, Always, {kLead, kNkv, kDr}},
+      {kDequantScaleX, IsMx, {kT, kHeGroups}},
+      {kDequantScaleX, Always, {kT, kOne}},
+      {kDequantScaleWDq, IsMx, {kHcq, kHeGroups}},
+      {kDequantScaleWDq, Always, {kOne, kHcq}},
+      {kDequantScaleWUqQr, IsMx, {kUq, kHcqGroups}},
+      {kDequantScaleWUqQr, Always, {kOne, kUq}},
+      {kDequantScaleWDkvKr, IsMx, {kKvr, kHeGroups}},
+      {kDequantScaleWDkvKr, Always, {kOne, kKvr}},
+      {kQuantScaleCkv, IsOneScale, {kOne}},
+      {kQuantScaleCkv, Always, {kOne, kHckv}},
+      {kQuantScaleCkr, Always, {kOne, kDr}},
+      {kSmoothScalesCq, Always, {kOne, kHcq}},
+      {kActualSeqLen, Always, {kB}},
+      {kKNopeClipAlpha, Always, {kOne}},
+      {kQueryOut, Always, {kLead, kN, kHckv}},
+      {kQueryRopeOut, Always, {kLead, kN, kDr}},
+      {kDequantScaleQNopeOut, Always, {kT, kN, kOne}},
+      {kQueryNormOut, Always, {kLead, kHcq}},
+      {kDequantScaleQNormOut, IsMx, {kT, kHcqGroups}},
+      {kDequantScaleQNormOut, Always, {kT, kOne}},
+  };
+  return kRows;
 }
 
 void Append(ExpectedShape* shape, int64_t dim, const char* symbol) {
@@ -86,13 +137,14 @@ int64_t NzColumns(const TensorDescriptor& weight) {
 
 }  // namespace
 
-PrologDims ReadDims(const PrologTensors& tensors) {
+PrologDims ReadDims(const PrologTensors& tensors, const CacheMode& cache_mode) {
   PrologDims dims;
   const TensorDescriptor& x = tensors[kTokenX];
   dims.is_fused = x.rank == 2;
   dims.He = x.view_dims[x.rank - 1];
   if (dims.is_fused) {
     dims.T = x.view_dims[0];
+    if (cache_mode.ListsSequences(true)) dims.B = tensors[kActualSeqLen].view_dims[0];
   } else {
     dims.B = x.view_dims[0];
     dims.S = x.view_dims[1];
@@ -106,23 +158,36 @@ PrologDims ReadDims(const PrologTensors& tensors) {
   dims.Hckv = NzColumns(tensors[kWeightDkvKr]) - dims.Dr;
   const TensorDescriptor& kv = tensors[kKvCache];
   dims.BlockNum = kv.view_dims[0];
-  dims.BlockSize = kv.view_dims[1];
-  dims.Nkv = kv.view_dims[2];
-  dims.Dtile = kv.view_dims[3];
+  if (cache_mode.IsPaged()) dims.BlockSize = kv.view_dims[1];
+  dims.Nkv = kv.view_dims[kv.rank - 2];
+  dims.Dtile = kv.view_dims[kv.rank - 1];
   return dims;
 }
 
-std::vector<ExpectedShape> ExpectedShapes(Param param, const PrologDims& dims, aclDataType dtype) {
+bool HasShape(const TensorDescriptor& tensor, const ExpectedShape& shape) {
+  if (tensor.rank != shape.dims.size()) return false;
+  for (size_t i = 0; i < tensor.rank; ++i) {
+    if (shape.dims[i] != kAnyLength && shape.dims[i] != tensor.view_dims[i]) return false;
+  }
+  return true;
+}
+
+std::vector<ExpectedShape> ExpectedShapes(Param param, const CallKind& kind, const PrologDims& dims,
+                                          aclDataType dtype) {
   ExpectedShape shape;
-  for (const Symbol symbol : ShapeOf(param)) {
-    if (symbol == kLead && !dims.is_fused) {
-      Append(&shape, dims.B, "B");
-      Append(&shape, dims.S, "S");
-    } else if (symbol == kLead) {
-      Append(&shape, dims.T, "T");
-    } else {
-      Append(&shape, kSymbols[symbol].value(dims), kSymbols[symbol].text);
+  for (const ShapeRow& row : ShapeRows()) {
+    if (row.param != param || !row.applies(kind, dims)) continue;
+    for (const Symbol symbol : row.shape) {
+      if (symbol == kLead && !dims.is_fused) {
+        Append(&shape, dims.B, "B");
+        Append(&shape, dims.S, "S");
+      } else if (symbol == kLead) {
+        Append(&shape, dims.T, "T");
+      } else {
+        Append(&shape, kSymbols[symbol].value(dims), kSymbols[symbol].text);
+      }
     }
+    break;
   }
   shape.symbols = "(" + shape.symbols + ")";
   if (!IsNzWeight(param)) return {shape};

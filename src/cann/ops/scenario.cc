@@ -1,5 +1,8 @@
 #include "cann/ops/scenario.h"
 
+#include <iterator>
+#include <string>
+
 namespace mlap::cann {
 namespace {
 
@@ -7,87 +10,162 @@ constexpr Presence kNo = Presence::kForbidden;
 constexpr Presence kMay = Presence::kOptional;
 constexpr Presence kMust = Presence::kRequired;
 
-constexpr Scenario kNonQuant = {"non-quant",
-                                true,
-                                WeightQuant::kNone,
-                                KvQuant::kNone,
-                                ACL_BF16,
-                                ACL_BF16,
-                                ACL_BF16,
-                                ACL_BF16,
-                                ACL_BF16,
-                                kNo,
-                                kNo,
-                                kNo,
-                                kNo,
-                                kNo};
-constexpr Scenario kPartial = {"partial",
-                               true,
-                               WeightQuant::kUqQr,
-                               KvQuant::kNone,
-                               ACL_BF16,
-                               ACL_INT8,
-                               ACL_BF16,
-                               ACL_BF16,
-                               ACL_BF16,
-                               kNo,
-                               kMust,
-                               kNo,
-                               kNo,
-                               kMay};
-constexpr Scenario kPartialInt8Caches = {"partial, int8 caches",
-                                         true,
-                                         WeightQuant::kUqQr,
-                                         KvQuant::kPerChannel,
-                                         ACL_BF16,
-                                         ACL_INT8,
-                                         ACL_INT8,
-                                         ACL_INT8,
-                                         ACL_BF16,
-                                         kNo,
-                                         kMust,
-                                         kMust,
-                                         kMust,
-                                         kMay};
-constexpr Scenario kFull = {"int8 full", false,    WeightQuant::kFull, KvQuant::kNone, ACL_INT8, ACL_INT8,
-                            ACL_BF16,    ACL_BF16, ACL_BF16,           kMust,          kMust,    kNo,
-                            kNo,         kMay};
-constexpr Scenario kFullPerTensor = {"int8 full, per-tensor int8 cache",
-                                     false,
-                                     WeightQuant::kFull,
-                                     KvQuant::kPerTensor,
-                                     ACL_INT8,
-                                     ACL_INT8,
-                                     ACL_INT8,
-                                     ACL_BF16,
-                                     ACL_INT8,
-                                     kMust,
-                                     kMust,
-                                     kMust,
-                                     kNo,
-                                     kMay};
-
-struct DtypeColumn {
-  aclDataType token_x, weight_dq, weight_uq_qr, weight_dkv_kr, kv_cache, kr_cache, query;
-  bool has_kernel;
+// What weightQuantMode decides. In the order of WeightQuant.
+struct WeightQuantRow {
+  const char* name;
+  aclDataType token_x;
+  aclDataType weight_uq_qr;
+  aclDataType eight_bit;  // what values are quantised to: cQ, and the key and the query where kvCacheQuantMode says so
+  aclDataType query_norm;
+  aclDataType scale;
+  Presence full_scales;
+  Presence uq_qr_scale;
+  Presence smooth;
+  Presence clip_alpha;  // with a per-group cache
+  std::initializer_list<KvQuant> kv_quants;
 };
 
-// What V1's definition lists. The all-int8 column exists although no scenario fits it.
-constexpr DtypeColumn kColumns[] = {
-    {ACL_BF16, ACL_BF16, ACL_BF16, ACL_BF16, ACL_BF16, ACL_BF16, ACL_BF16, true},
-    {ACL_BF16, ACL_BF16, ACL_INT8, ACL_BF16, ACL_INT8, ACL_INT8, ACL_BF16, true},
-    {ACL_BF16, ACL_BF16, ACL_INT8, ACL_BF16, ACL_BF16, ACL_BF16, ACL_BF16, true},
-    {ACL_INT8, ACL_INT8, ACL_INT8, ACL_INT8, ACL_INT8, ACL_INT8, ACL_BF16, true},
-    {ACL_INT8, ACL_INT8, ACL_INT8, ACL_INT8, ACL_BF16, ACL_BF16, ACL_BF16, false},
+constexpr auto kPlainKv = KvQuant::kNone;
+constexpr auto kTensorKv = KvQuant::kPerTensor;
+constexpr auto kChannelKv = KvQuant::kPerChannel;
+constexpr auto kGroupKv = KvQuant::kPerGroup;
+
+const WeightQuantRow kWeightQuants[] = {
+    {"non-quant", ACL_BF16, ACL_BF16, ACL_DT_UNDEFINED, ACL_BF16, ACL_FLOAT, kNo, kNo, kNo, kNo, {kPlainKv}},
+    {"partial",
+     ACL_BF16,
+     ACL_INT8,
+     ACL_INT8,
+     ACL_INT8,
+     ACL_FLOAT,
+     kNo,
+     kMust,
+     kMay,
+     kMust,
+     {kPlainKv, kChannelKv, kGroupKv}},
+    {"int8 full",
+     ACL_INT8,
+     ACL_INT8,
+     ACL_INT8,
+     ACL_INT8,
+     ACL_FLOAT,
+     kMust,
+     kMust,
+     kMay,
+     kMust,
+     {kPlainKv, kTensorKv, kGroupKv}},
+    {"mxfp8 full",
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT8_E8M0,
+     kMust,
+     kMust,
+     kNo,
+     kNo,
+     {kPlainKv, kTensorKv, kGroupKv}},
+    {"fp8 full",
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT8_E4M3FN,
+     ACL_FLOAT,
+     kMust,
+     kMust,
+     kMay,
+     kNo,
+     {kPlainKv, kTensorKv, kGroupKv}},
+    {"hif8 full",
+     ACL_HIFLOAT8,
+     ACL_HIFLOAT8,
+     ACL_HIFLOAT8,
+     ACL_HIFLOAT8,
+     ACL_FLOAT,
+     kMust,
+     kMust,
+     kMay,
+     kNo,
+     {kPlainKv, kTensorKv, kGroupKv}},
 };
+
+// What kvCacheQuantMode decides. In the order of KvQuant.
+struct KvQuantRow {
+  const char* suffix;
+  bool kv_is_8_bit;
+  bool kr_is_8_bit;
+  bool query_is_8_bit;
+};
+
+constexpr KvQuantRow kKvQuants[] = {
+    {"", false, false, false},
+    {", per-tensor cache", true, false, true},
+    {", int8 caches", true, true, false},
+    {", per-group cache", true, false, false},
+};
+
+Scenario MakeScenario(size_t weight_quant, KvQuant kv_quant) {
+  const WeightQuantRow& weights = kWeightQuants[weight_quant];
+  const KvQuantRow& kv = kKvQuants[static_cast<size_t>(kv_quant)];
+  const auto type = [&](bool is_8_bit) { return is_8_bit ? weights.eight_bit : ACL_BF16; };
+  Scenario scenario = {};
+  // Never freed, like every static of the library: a call may come while the program ends.
+  scenario.name = (new std::string(std::string(weights.name) + kv.suffix))->c_str();
+  scenario.weight_quant = static_cast<WeightQuant>(weight_quant);
+  scenario.kv_quant = kv_quant;
+  scenario.token_x = weights.token_x;
+  scenario.weight_uq_qr = weights.weight_uq_qr;
+  scenario.kv_cache = type(kv.kv_is_8_bit);
+  scenario.kr_cache = type(kv.kr_is_8_bit);
+  scenario.query = type(kv.query_is_8_bit);
+  scenario.query_norm = weights.query_norm;
+  scenario.scale = weights.scale;
+  scenario.full_scales = weights.full_scales;
+  scenario.uq_qr_scale = weights.uq_qr_scale;
+  scenario.smooth = weights.smooth;
+  scenario.clip_alpha = kv_quant == KvQuant::kPerGroup ? weights.clip_alpha : kNo;
+  return scenario;
+}
 
 }  // namespace
 
+const std::vector<Scenario>& Scenarios() {
+  static const std::vector<Scenario>& kScenarios = *[] {
+    auto* scenarios = new std::vector<Scenario>;
+    for (size_t i = 0; i < std::size(kWeightQuants); ++i) {
+      for (const KvQuant kv_quant : kWeightQuants[i].kv_quants) scenarios->push_back(MakeScenario(i, kv_quant));
+    }
+    return scenarios;
+  }();
+  return kScenarios;
+}
+
+const Scenario* FindScenario(WeightQuant weight_quant, KvQuant kv_quant) {
+  for (const Scenario& scenario : Scenarios()) {
+    if (scenario.weight_quant == weight_quant && scenario.kv_quant == kv_quant) return &scenario;
+  }
+  return nullptr;
+}
+
+const Scenario* FindScenario(int64_t weight_quant_mode, int64_t kv_cache_quant_mode) {
+  for (const Scenario& scenario : Scenarios()) {
+    if (static_cast<int64_t>(scenario.weight_quant) == weight_quant_mode &&
+        static_cast<int64_t>(scenario.kv_quant) == kv_cache_quant_mode) {
+      return &scenario;
+    }
+  }
+  return nullptr;
+}
+
 const Scenario& InferScenario(const PrologTensors& tensors) {
   const bool int8_cache = tensors[kKvCache].dtype == ACL_INT8;
-  if (tensors[kTokenX].dtype == ACL_INT8) return int8_cache ? kFullPerTensor : kFull;
-  if (tensors[kWeightUqQr].dtype == ACL_INT8) return int8_cache ? kPartialInt8Caches : kPartial;
-  return kNonQuant;
+  if (tensors[kTokenX].dtype == ACL_INT8) {
+    return *FindScenario(WeightQuant::kFull, int8_cache ? KvQuant::kPerTensor : KvQuant::kNone);
+  }
+  if (tensors[kWeightUqQr].dtype == ACL_INT8) {
+    return *FindScenario(WeightQuant::kUqQr, int8_cache ? KvQuant::kPerChannel : KvQuant::kNone);
+  }
+  return *FindScenario(WeightQuant::kNone, KvQuant::kNone);
 }
 
 aclDataType ExpectedDtype(const Scenario& scenario, Param param) {
@@ -104,54 +182,27 @@ aclDataType ExpectedDtype(const Scenario& scenario, Param param) {
       return scenario.kr_cache;
     case kQueryOut:
       return scenario.query;
-    case kCacheIndex:
-      return ACL_INT64;
+    case kQueryNormOut:
+      return scenario.query_norm;
     case kDequantScaleX:
     case kDequantScaleWDq:
     case kDequantScaleWUqQr:
     case kDequantScaleWDkvKr:
+    case kDequantScaleQNormOut:
+      return scenario.scale;
+    case kCacheIndex:
+      return ACL_INT64;
+    case kActualSeqLen:
+      return ACL_INT32;
     case kQuantScaleCkv:
     case kQuantScaleCkr:
     case kSmoothScalesCq:
+    case kKNopeClipAlpha:
+    case kDequantScaleQNopeOut:
       return ACL_FLOAT;
     default:
       return ACL_BF16;
   }
-}
-
-Presence ExpectedPresence(const Scenario& scenario, Param param) {
-  switch (param) {
-    case kDequantScaleX:
-    case kDequantScaleWDq:
-    case kDequantScaleWDkvKr:
-      return scenario.scale_x;
-    case kDequantScaleWUqQr:
-      return scenario.scale_w_uq_qr;
-    case kQuantScaleCkv:
-      return scenario.scale_ckv;
-    case kQuantScaleCkr:
-      return scenario.scale_ckr;
-    case kSmoothScalesCq:
-      return scenario.smooth;
-    default:
-      return Presence::kRequired;
-  }
-}
-
-ColumnMatch MatchDtypeColumn(const PrologTensors& tensors) {
-  for (const Param param : {kWeightUk, kGammaCq, kGammaCkv, kRopeSin, kRopeCos, kQueryRopeOut}) {
-    if (tensors[param].dtype != ACL_BF16) return ColumnMatch::kNone;
-  }
-  if (tensors[kCacheIndex].dtype != ACL_INT64) return ColumnMatch::kNone;
-  for (const DtypeColumn& column : kColumns) {
-    if (tensors[kTokenX].dtype == column.token_x && tensors[kWeightDq].dtype == column.weight_dq &&
-        tensors[kWeightUqQr].dtype == column.weight_uq_qr && tensors[kWeightDkvKr].dtype == column.weight_dkv_kr &&
-        tensors[kKvCache].dtype == column.kv_cache && tensors[kKrCache].dtype == column.kr_cache &&
-        tensors[kQueryOut].dtype == column.query) {
-      return column.has_kernel ? ColumnMatch::kFits : ColumnMatch::kWithoutKernel;
-    }
-  }
-  return ColumnMatch::kNone;
 }
 
 }  // namespace mlap::cann

@@ -58,7 +58,7 @@ bool CheckTensorMemory(Param param, const TensorDescriptor& tensor, std::string*
     *found = "strides " + StridesText(tensor) + ", offset " + std::to_string(tensor.offset);
     return false;
   }
-  const bool is_output = param >= kQueryOut;
+  const bool is_output = IsOutput(param);
   const bool is_matrix_of_fractals = IsNzWeight(param) && tensor.rank == 2;
   if ((is_output || is_matrix_of_fractals) && !IsContiguous(tensor)) {
     *expected = is_output ? "a contiguous output" : "a contiguous view, as strides cannot address FRACTAL_NZ memory";
@@ -74,7 +74,7 @@ bool CheckTensorMemory(Param param, const TensorDescriptor& tensor, std::string*
 }
 
 bool NeedsDenseCopy(Param param, const TensorDescriptor& tensor) {
-  return param < kNumInputs && !IsCache(param) && !IsContiguous(tensor);
+  return !IsOutput(param) && !IsCache(param) && !IsContiguous(tensor);
 }
 
 int64_t DenseBytes(const TensorDescriptor& tensor) {

@@ -52,12 +52,22 @@ struct Bf16Avx512 : F32Avx512 {
   }
 };
 
-// The values of the 128 magnitudes are in four registers, 32 bf16 each.
-template <class Format>
-struct F8Avx512 : F32Avx512 {
-  using Element = uint8_t;
-  using Output = float;
-  static constexpr Float8Table<Format> kTable = {};
+// E4M3 is a binary16 with a shorter exponent and mantissa: moved there, a code stands for 2^-8 times its value,
+// denormals included.
+struct E4m3Codes {
+  static inline __m512i Widen16(__m128i codes) {
+    const __m256i shifted = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
+    // The sign's copy falls into the highest bit of the exponent, which is always zero.
+    const __m256i halves = _mm256_and_si256(shifted, _mm256_set1_epi16(static_cast<int16_t>(0xbfff)));
+    const __m512 values = _mm512_mul_ps(_mm512_cvtph_ps(halves), _mm512_set1_ps(256.0f));
+    const __mmask16 is_nan = _mm_cmpeq_epi8_mask(_mm_or_si128(codes, _mm_set1_epi8(INT8_MIN)), _mm_set1_epi8(-1));
+    return _mm512_mask_mov_epi32(_mm512_castps_si512(values), is_nan, _mm512_set1_epi32(0x7fc00000));
+  }
+};
+
+// The values of HiFloat8's 128 magnitudes are looked up in four registers of 32 bf16 each.
+struct HiF8Codes {
+  static constexpr Float8Table<HiF8> kTable = {};
 
   // Codes stand in the upper halves of the words, where their values have to go as well; the lower halves look up code
   // 0, whose value is all zeros.
@@ -70,19 +80,23 @@ struct F8Avx512 : F32Avx512 {
     const __mmask32 is_from_64 = _mm512_test_epi16_mask(x, _mm512_set1_epi32(0x00400000));
     const __m512i magnitudes = _mm512_mask_mov_epi16(below_64, is_from_64, from_64);
     const __m512i signs = _mm512_and_si512(_mm512_slli_epi32(x, 8), _mm512_set1_epi32(INT32_MIN));
-    const __m512i values = _mm512_or_si512(magnitudes, signs);
-    // Code 0x80 is not minus the value of 0x00 in every format.
-    constexpr int kMinusZero = kTable.bf16[0x80] << 16;
-    const __mmask16 is_minus_zero = _mm_cmpeq_epi8_mask(codes, _mm_set1_epi8(INT8_MIN));
-    return _mm512_mask_mov_epi32(values, is_minus_zero, _mm512_set1_epi32(kMinusZero));
+    const __mmask16 is_nan = _mm_cmpeq_epi8_mask(codes, _mm_set1_epi8(INT8_MIN));
+    return _mm512_mask_mov_epi32(_mm512_or_si512(magnitudes, signs), is_nan, _mm512_set1_epi32(0x7fc00000));
   }
+};
+
+template <class Codes>
+struct F8Avx512 : F32Avx512 {
+  using Element = uint8_t;
+  using Output = float;
+
   static inline void MakeWords(const uint8_t* w, int64_t, uint32_t* words) {
-    _mm512_store_si512(words, Widen16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w))));
+    _mm512_store_si512(words, Codes::Widen16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w))));
   }
   static inline void ExpandRow(const uint8_t* a, int64_t count, uint32_t* words) {
     for (int64_t i = 0; i < count; i += 16) {
       const __mmask16 mask = FirstLanes16(count - i);
-      _mm512_mask_storeu_epi32(words + i, mask, Widen16(_mm_maskz_loadu_epi8(mask, a + i)));
+      _mm512_mask_storeu_epi32(words + i, mask, Codes::Widen16(_mm_maskz_loadu_epi8(mask, a + i)));
     }
   }
   static inline int32_t RowCorrection(const uint8_t*, int64_t) { return 0; }
@@ -92,15 +106,15 @@ struct F8Avx512 : F32Avx512 {
 };
 
 // A product of scaled values may leave the normal numbers, where a fused addition would show it unrounded.
-struct MxF8Avx512 : F8Avx512<E4m3> {
+struct MxF8Avx512 : F8Avx512<E4m3Codes> {
   static inline Vector Multiply(Vector w, Vector x) { return _mm512_mul_ps(w, x); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm512_add_ps(sum, Multiply(w, x)); }
 };
 
 void GemmF8(const GemmF8Args& args) {
-  if (args.weight.type == ElementType::kHiF8) return PanelGemm<F8Avx512<HiF8>, GemmF8Args>::Run(args);
+  if (args.weight.type == ElementType::kHiF8) return PanelGemm<F8Avx512<HiF8Codes>, GemmF8Args>::Run(args);
   if (args.a_scales != nullptr) return PanelGemm<MxF8Avx512, GemmF8Args>::Run(args);
-  return PanelGemm<F8Avx512<E4m3>, GemmF8Args>::Run(args);
+  return PanelGemm<F8Avx512<E4m3Codes>, GemmF8Args>::Run(args);
 }
 
 // A word is a pair of consecutive k, widened to int16.

@@ -1,0 +1,655 @@
+// What may be null, types, formats, optional tensors and attributes: one accepted and one refused neighbour per rule.
+#include "contract_rules.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace mlap::prolog_test {
+namespace {
+
+TEST_F(ContractRules, EveryScenarioFormAndModeIsAccepted) {
+  for (const char* soc_name : {"ascend910b", "ascend910_93", "none"}) {
+    const ScopedSoc soc(soc_name);
+    for (const Config& config : AllConfigs()) Accept(config, soc_name, [](PrologCall&) {});
+  }
+  const ScopedSoc soc("none");
+  for (Config config : AllConfigs()) {
+    config.soc.clear();
+    Accept(config, "without a device", [](PrologCall&) {});
+  }
+}
+
+TEST_F(ContractRules, TorchStyleDescriptionsAreAccepted) {
+  for (const Config& config : AllConfigs())
+    Accept(config, "torch style", [](PrologCall& call) { call.UseTorchStyle(); });
+}
+
+TEST_F(ContractRules, RequiredTensorsMayNotBeNull) {
+  for (const Config& config : AllConfigs()) {
+    for (const Param param : RequiredOf(config.scenario.version)) {
+      Refuse(config, std::string("null ") + ParamName(param), [&](PrologCall& call) { call[param].null = true; }, kNull,
+             {ParamName(param)});
+    }
+  }
+}
+
+TEST_F(ContractRules, OutPointersMayNotBeNull) {
+  for (const Version version : kVersions) {
+    const PrologCall call(With({version, 0, 0}));
+    Handles handles;
+    call.Create(&handles);
+    const auto phase1 = [&](uint64_t* workspace_bytes, aclOpExecutor** executor) {
+      TakeTexts();
+      return call.Phase1(handles, workspace_bytes, executor);
+    };
+    uint64_t workspace_bytes = 0;
+    aclOpExecutor* executor = nullptr;
+    EXPECT_EQ(phase1(&workspace_bytes, nullptr), kNull);
+    EXPECT_EQ(FirstNamed(TakeTexts()), "executor");
+    EXPECT_EQ(phase1(nullptr, &executor), kNull);
+    EXPECT_EQ(FirstNamed(TakeTexts()), "workspaceSize");
+    EXPECT_EQ(phase1(nullptr, nullptr), kNull);
+    EXPECT_EQ(FirstNamed(TakeTexts()), "executor");
+    EXPECT_EQ(phase1(&workspace_bytes, &executor), 0);
+    Discard(executor);
+  }
+}
+
+TEST_F(ContractRules, DeadAndInventedHandlesAreRecognised) {
+  const std::vector<int64_t> dims = {1};
+  aclTensor* dead =
+      aclCreateTensor(dims.data(), 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, dims.data(), 1, UntouchableAddress(31));
+  ASSERT_NE(dead, nullptr);
+  ASSERT_EQ(aclDestroyTensor(dead), 0);
+  int not_a_handle = 0;
+  const auto* invented = reinterpret_cast<const aclTensor*>(&not_a_handle);
+  for (const Config& config : RichConfigs()) {
+    for (const Param param : ParamsOf(config.scenario.version)) {
+      // Outputs that V3's modes want or do not want are counted before they are looked at.
+      if (config.IsV3() && (param == kScaleQNope || param == kScaleQNorm) && PrologCall(config)[param].null) continue;
+      for (const aclTensor* handle : {static_cast<const aclTensor*>(dead), invented}) {
+        Refuse(config, std::string("no handle: ") + ParamName(param),
+               [&](PrologCall& call) { call[param].raw_handle = handle; }, kInvalid, {ParamName(param)});
+      }
+    }
+  }
+}
+
+TEST_F(ContractRules, TensorsWithElementsNeedAnAddress) {
+  for (const Config& config : RichConfigs()) {
+    for (const Param param : ParamsOf(config.scenario.version)) {
+      const PrologCall legal(config);
+      if (legal[param].null || legal[param].NumElements() == 0) continue;
+      Refuse(config, std::string("no data: ") + ParamName(param), [&](PrologCall& call) { call[param].data = nullptr; },
+             kInvalid, {ParamName(param)});
+    }
+  }
+}
+
+constexpr aclDataType kDtypes[] = {
+    ACL_DT_UNDEFINED, ACL_FLOAT,       ACL_FLOAT16,     ACL_INT8,        ACL_INT32,         ACL_UINT8,
+    ACL_INT16,        ACL_UINT16,      ACL_UINT32,      ACL_INT64,       ACL_UINT64,        ACL_DOUBLE,
+    ACL_BOOL,         ACL_STRING,      ACL_COMPLEX64,   ACL_COMPLEX128,  ACL_BF16,          ACL_INT4,
+    ACL_UINT1,        ACL_COMPLEX32,   ACL_HIFLOAT8,    ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E8M0,
+    ACL_FLOAT6_E3M2,  ACL_FLOAT6_E2M3, ACL_FLOAT4_E2M1, ACL_FLOAT4_E1M2};
+
+// The types by which the device finds a kernel; a version's definition lists the combinations.
+using Column = std::vector<std::pair<Param, aclDataType>>;
+
+Column ColumnOf(const ScenarioRow& row, bool int8_caches) {
+  return {{kTokenX, row.token_x},
+          {kWeightDq, row.token_x},
+          {kWeightUqQr, row.weight_uq_qr},
+          {kWeightDkvKr, row.token_x},
+          {kKvCache, int8_caches ? ACL_INT8 : row.kv_cache},
+          {kKrCache, int8_caches ? ACL_INT8 : row.kr_cache},
+          {kQueryOut, row.query},
+          {kQueryNorm, row.query_norm},
+          {kScaleQNorm, row.scale}};
+}
+
+std::vector<Column> ColumnsOf(const Config& config) {
+  std::vector<Column> columns;
+  for (const ScenarioRow& row : ScenarioTable()) {
+    const bool in_v1 = row.weight_mode == 0 || (row.weight_mode == 1 && row.kv_mode != 3);
+    const bool in_v2 = in_v1 || (row.weight_mode == 2 && row.kv_mode != 3);
+    // V1 lists int8 tokens, for which it has no kernel.
+    const bool listed = config.scenario.version == Version::kV1   ? in_v1 || (row.weight_mode == 2 && row.kv_mode == 0)
+                        : config.scenario.version == Version::kV2 ? in_v2
+                                                                  : row.weight_mode <= 2 || !config.soc.empty();
+    if (listed) columns.push_back(ColumnOf(row, false));
+    if (row.weight_mode == 2 && row.kv_mode == 0 && config.soc.empty()) columns.push_back(ColumnOf(row, true));
+  }
+  return columns;
+}
+
+// Outputs that are absent count as of the type they would have.
+bool IsColumn(const Column& column, const PrologCall& call) {
+  const ScenarioRow& row = RowOf(call.config.scenario);
+  return std::all_of(column.begin(), column.end(), [&](const auto& entry) {
+    const auto [param, dtype] = entry;
+    const bool is_absent = call[param].null && IsWritten(param);
+    const aclDataType absent = param == kQueryNorm ? row.query_norm : row.scale;
+    if (call.config.scenario.version != Version::kV3 && (param == kQueryNorm || param == kScaleQNorm)) return true;
+    return (is_absent ? absent : call[param].dtype) == dtype;
+  });
+}
+
+// One changed type at a time, of everything that takes part: 161002 unless the version lists the result as well, in
+// which case the tensors do not fit the scenario, or their scales are missing.
+TEST_F(ContractRules, RequiredTypesDecideTheKernel) {
+  for (const Config& config : RichConfigs()) {
+    std::vector<Param> params = RequiredOf(config.scenario.version);
+    for (const Param param : {kScaleQNope, kQueryNorm, kScaleQNorm}) {
+      if (!PrologCall(config)[param].null) params.push_back(param);
+    }
+    const std::vector<Column> columns = ColumnsOf(config);
+    for (const Param param : params) {
+      const aclDataType legal = PrologCall(config)[param].dtype;
+      for (const aclDataType dtype : kDtypes) {
+        if (dtype == legal) continue;
+        PrologCall call(config);
+        call[param].dtype = dtype;
+        const bool in_column = std::any_of(columns.begin(), columns.end(), [&](const Column& column) {
+          const bool takes_part =
+              std::any_of(column.begin(), column.end(), [&](const auto& e) { return e.first == param; });
+          return takes_part && IsColumn(column, call);
+        });
+        // A change of one type may as well be seen as others missing theirs.
+        const bool ambiguous = std::find_if(columns.begin(), columns.end(), [&](const Column& column) {
+                                 return std::any_of(column.begin(), column.end(), [&](const auto& e) {
+                                   return e.first == param && e.second == dtype;
+                                 });
+                               }) != columns.end();
+        Names culprits = {ParamName(param)};
+        if (ambiguous) {
+          for (const Param other : ParamsOf(config.scenario.version)) culprits.push_back(ParamName(other));
+        }
+        SCOPED_TRACE(config.Name() + ": " + ParamName(param) + " of type " + std::to_string(dtype));
+        // An empty krCache is not compared with the scenario any more.
+        if (in_column && param == kKrCache && config.PerGroup()) {
+          ExpectAccepted(call);
+          continue;
+        }
+        ExpectRefused(call, in_column ? kTiling : kInvalid, culprits);
+      }
+    }
+  }
+}
+
+// The types of weightUqQr and of the caches choose V1's and V2's scenario; what it then lacks is found by the tiling.
+TEST_F(ContractRules, TypesThatMeanAnotherScenarioNeedItsScales) {
+  for (const Version version : {Version::kV1, Version::kV2}) {
+    for (const Config& config : FormsOf(Scenario{version, 0, 0})) {
+      Refuse(config, "int8 weightUqQr without its scale",
+             [](PrologCall& call) {
+               call[kWeightUqQr].dtype = ACL_INT8;
+               call[kWeightUqQr].Reshape({call.config.heads * 192 / 32, 96, 16, 32});
+             },
+             kTiling, {"dequantScaleWUqQr"});
+      Refuse(config, "int8 caches with bf16 weights",
+             [](PrologCall& call) { call[kKvCache].dtype = call[kKrCache].dtype = ACL_INT8; }, kInvalid,
+             {"weightUqQr", "kvCache", "krCache"});
+    }
+    for (const Config& config : FormsOf(Scenario{version, 1, 0})) {
+      Refuse(config, "bf16 weightUqQr with a scale",
+             [](PrologCall& call) {
+               call[kWeightUqQr].dtype = ACL_BF16;
+               call[kWeightUqQr].Reshape({call.config.heads * 192 / 16, 96, 16, 16});
+             },
+             kTiling, {"dequantScaleWUqQr"});
+      Refuse(config, "int8 caches without their scales",
+             [](PrologCall& call) { call[kKvCache].dtype = call[kKrCache].dtype = ACL_INT8; }, kTiling,
+             {"quantScaleCkv", "quantScaleCkr"});
+    }
+    for (const Config& config : FormsOf(Scenario{version, 1, 2})) {
+      Refuse(config, "bf16 caches with scales",
+             [](PrologCall& call) { call[kKvCache].dtype = call[kKrCache].dtype = ACL_BF16; }, kTiling,
+             {"quantScaleCkv", "quantScaleCkr"});
+    }
+  }
+}
+
+// A call whose tensors are those of one scenario and whose modes are those of another is refused, whatever the pair.
+TEST_F(ContractRules, ModesAndTensorsMustAgree) {
+  const auto check = [](const Config& tensors, const Config& modes) {
+    if (tensors.scenario.weight_mode == modes.scenario.weight_mode &&
+        tensors.scenario.kv_mode == modes.scenario.kv_mode) {
+      return;
+    }
+    PrologCall call(tensors);
+    call.modes = PrologCall(modes).modes;
+    const Phase1Result result = call.Phase1();
+    EXPECT_TRUE(result.status == kInvalid || result.status == kTiling)
+        << tensors.Name() << " as " << modes.Name() << ": " << result.status;
+    EXPECT_NE(FirstNamed(result.text), "") << result.text;
+  };
+  for (const Config& tensors : RichConfigs()) {
+    for (const Config& modes : RichConfigs()) {
+      if (tensors.IsV3() && modes.IsV3() && tensors.soc == modes.soc) check(tensors, modes);
+    }
+  }
+}
+
+PrologCall FullInt8(Version version, const Config& form) {
+  Config config = form;
+  config.scenario = {Version::kV2, 2, 0};
+  PrologCall call(config);
+  call.config.scenario.version = version;
+  return call;
+}
+
+// Columns of types that V1's definition lists but no kernel of it serves.
+TEST_F(ContractRules, Int8TokensHaveNoKernelInV1) {
+  for (const Config& config : FormsOf(Scenario::kNonQuant)) {
+    SCOPED_TRACE(config.Name());
+    PrologCall plain = FullInt8(Version::kV1, config);
+    ExpectRefused(plain, kNoKernel, {"tokenX", "weightDq", "weightUqQr", "weightDkvKr"});
+    PrologCall per_tensor = FullInt8(Version::kV1, config);  // a column of the next version only
+    per_tensor[kKvCache].dtype = per_tensor[kQueryOut].dtype = ACL_INT8;
+    per_tensor[kScaleCkv].null = false;
+    ExpectRefused(per_tensor, kInvalid, {"tokenX", "weightDq", "weightUqQr", "kvCache", "krCache", "queryOut"});
+    // Without a device's kernels nothing is missing.
+    const ScopedSoc soc("none");
+    ExpectAccepted(plain);
+    ExpectRefused(per_tensor, kInvalid, {"tokenX", "weightDq", "weightUqQr", "kvCache", "krCache", "queryOut"});
+  }
+}
+
+// All definitions list int8 for everything, which no scenario is.
+TEST_F(ContractRules, Int8ForEverythingIsNoScenario) {
+  for (const Version version : kVersions) {
+    for (const Config& config : FormsOf(Scenario::kNonQuant)) {
+      SCOPED_TRACE(config.Name());
+      PrologCall call = FullInt8(version, config);
+      call.modes.weight_quant = 2;
+      call[kKvCache].dtype = call[kKrCache].dtype = ACL_INT8;
+      call[kScaleCkv].null = call[kScaleCkr].null = version == Version::kV3;
+      ExpectRefused(call, kTiling, {"tokenX", "weightDq", "weightUqQr", "kvCache", "krCache", "quantScaleCkr"});
+    }
+  }
+}
+
+TEST_F(ContractRules, OptionalInputsHaveOneType) {
+  for (const Config& rich : RichConfigs()) {
+    for (const Config& config : FormsOf(rich.scenario)) {
+      for (const Param param : OptionalInputsOf(config.scenario.version)) {
+        PrologCall call(config);
+        call.config.soc = rich.soc;
+        if (call[param].null) continue;
+        const aclDataType legal = call[param].dtype;
+        for (const aclDataType dtype : kDtypes) {
+          if (dtype == legal) continue;
+          SCOPED_TRACE(config.Name() + ": " + ParamName(param) + " of type " + std::to_string(dtype));
+          call[param].dtype = dtype;
+          ExpectRefused(call, kTiling, {ParamName(param)});
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ContractRules, PlainTensorsTakeThePlainFormats) {
+  for (const Config& config : RichConfigs()) {
+    for (const Param param : ParamsOf(config.scenario.version)) {
+      if (IsNzWeight(param) || PrologCall(config)[param].null) continue;
+      for (const aclFormat format : {ACL_FORMAT_ND, ACL_FORMAT_NCHW, ACL_FORMAT_NCL, ACL_FORMAT_NCDHW}) {
+        Accept(config, std::string(ParamName(param)) + " of format " + std::to_string(format),
+               [&](PrologCall& call) { call[param].format = format; });
+      }
+      // Where A2 and A3 merge the caches they do not look at the empty one.
+      if (param == kKrCache && config.PerGroup() && config.soc.empty()) continue;
+      Refuse(config, std::string(ParamName(param)) + " of format NHWC",
+             [&](PrologCall& call) { call[param].format = ACL_FORMAT_NHWC; }, kTiling, {ParamName(param)});
+      for (const aclFormat format : {ACL_FORMAT_UNDEFINED, ACL_FORMAT_NC1HWC0, ACL_FORMAT_FRACTAL_Z, ACL_FORMAT_HWCN,
+                                     ACL_FORMAT_NDHWC, ACL_FORMAT_FRACTAL_NZ, ACL_FORMAT_NC}) {
+        RefuseWithEither(config, std::string(ParamName(param)) + " of format " + std::to_string(format),
+                         [&](PrologCall& call) { call[param].format = format; }, {kTiling, kInvalid},
+                         {ParamName(param)});
+      }
+    }
+  }
+}
+
+TEST_F(ContractRules, WeightsAreFractalNz) {
+  for (const Config& config : AllConfigs()) {
+    for (const Param param : kNzWeights) {
+      for (const aclFormat format : {ACL_FORMAT_ND, ACL_FORMAT_NCHW, ACL_FORMAT_NHWC, ACL_FORMAT_NCL,
+                                     ACL_FORMAT_FRACTAL_Z, ACL_FORMAT_UNDEFINED}) {
+        Refuse(config, std::string(ParamName(param)) + " of format " + std::to_string(format),
+               [&](PrologCall& call) { call[param].format = format; }, kInvalid, {ParamName(param)});
+      }
+    }
+  }
+}
+
+TEST_F(ContractRules, NzViewsOfTwoAndFourDimensionsMix) {
+  for (const Config& config : RichConfigs()) {
+    for (int mask = 0; mask < 8; ++mask) {
+      Accept(config, "2-D views " + std::to_string(mask), [&](PrologCall& call) {
+        for (size_t i = 0; i < kNzWeights.size(); ++i) {
+          if ((mask >> i & 1) == 0) continue;
+          TensorDesc& desc = call[kNzWeights[i]];
+          desc.dims = {desc.dims[1] * desc.dims[2], desc.dims[0] * desc.dims[3]};
+        }
+      });
+    }
+  }
+}
+
+// The storage's shape is not looked at: the view decides.
+TEST_F(ContractRules, StorageShapesAreIgnored) {
+  for (const Config& config : RichConfigs()) {
+    for (const Param param : ParamsOf(config.scenario.version)) {
+      if (PrologCall(config)[param].null) continue;
+      for (const std::vector<int64_t>& storage : {std::vector<int64_t>{}, {1}, {7, 7}, {1, 2, 3, 4, 5}}) {
+        Accept(config, std::string(ParamName(param)) + " with storage " + Shape(storage),
+               [&](PrologCall& call) { call[param].storage_dims = storage; });
+      }
+    }
+  }
+}
+
+TEST_F(ContractRules, OptionalInputsBelongToTheirScenario) {
+  for (const Config& config : AllConfigs()) {
+    const PrologCall legal(config);
+    for (const Param param : OptionalInputsOf(config.scenario.version)) {
+      const bool is_free = param == kSmooth && RowOf(config.scenario).may_smooth;
+      if (is_free) {
+        Accept(config, "smoothScalesCq or not", [](PrologCall& call) { call[kSmooth].null = !call[kSmooth].null; });
+      }
+      if (legal[param].null) {
+        if (is_free) continue;
+        Refuse(config, std::string("superfluous ") + ParamName(param),
+               [&](PrologCall& call) { call[param].null = false; }, kTiling, {ParamName(param)});
+        Refuse(config, std::string("superfluous and empty ") + ParamName(param),
+               [&](PrologCall& call) {
+                 call[param].null = false;
+                 call[param].Reshape({0});
+               },
+               kTiling, {ParamName(param)});
+        continue;
+      }
+      if (!is_free) {
+        Refuse(config, std::string("missing ") + ParamName(param), [&](PrologCall& call) { call[param].null = true; },
+               kTiling, {ParamName(param)});
+      }
+      // Present but empty is not the same as absent.
+      if (param == kCacheIndex || param == kActualSeqLen) continue;
+      for (const std::vector<int64_t>& dims : {std::vector<int64_t>{0}, {1, 0}, {0, legal[param].dims.back()}}) {
+        RefuseShape(config, param, dims, {ParamName(param)});
+      }
+    }
+  }
+}
+
+// dequantScaleQNopeOut belongs to the per-tensor cache. Elsewhere V2 takes whatever comes, as long as it is FLOAT.
+TEST_F(ContractRules, QueryScalesOfV2) {
+  for (const Scenario& scenario : kScenarios) {
+    if (scenario.version != Version::kV2) continue;
+    for (const Config& config : FormsOf(scenario)) {
+      if (config.PerTensor()) {
+        Refuse(config, "no dequantScaleQNopeOut", [](PrologCall& call) { call[kScaleQNope].null = true; }, kTiling,
+               {"dequantScaleQNopeOut"});
+        for (const std::vector<int64_t>& dims :
+             {std::vector<int64_t>{config.Tokens(), 2}, {config.Tokens(), 1, 2}, {2, config.Tokens(), 1}, {1}, {0}}) {
+          RefuseShape(config, kScaleQNope, dims, {"dequantScaleQNopeOut"});
+        }
+        continue;
+      }
+      for (const std::vector<int64_t>& dims : {std::vector<int64_t>{1}, {}, {0}, {3, 7}, {1, 2, 3, 4, 5, 6}}) {
+        for (const aclFormat format : {ACL_FORMAT_ND, ACL_FORMAT_NHWC, ACL_FORMAT_FRACTAL_NZ}) {
+          const auto add = [&](PrologCall& call) {
+            call[kScaleQNope].null = false;
+            call[kScaleQNope].Reshape(dims);
+            call[kScaleQNope].format = format;
+          };
+          Accept(config, "a superfluous dequantScaleQNopeOut", add);
+          Accept(config, "a superfluous dequantScaleQNopeOut without memory", [&](PrologCall& call) {
+            add(call);
+            call[kScaleQNope].data = nullptr;
+          });
+          Refuse(config, "a superfluous dequantScaleQNopeOut of another type",
+                 [&](PrologCall& call) {
+                   add(call);
+                   call[kScaleQNope].dtype = ACL_BF16;
+                 },
+                 kInvalid, {"dequantScaleQNopeOut"});
+        }
+      }
+    }
+  }
+}
+
+// V3's three last outputs: what the modes want must be there, and nothing else.
+TEST_F(ContractRules, OptionalOutputsOfV3) {
+  for (const Config& config : AllConfigs()) {
+    if (!config.IsV3()) continue;
+    for (const bool query_norm : {false, true}) {
+      for (const bool q_nope_scale : {false, true}) {
+        for (const bool q_norm_scale : {false, true}) {
+          SCOPED_TRACE(config.Name() + ", queryNorm " + std::to_string(query_norm) + ", its scale " +
+                       std::to_string(q_norm_scale) + ", query scale " + std::to_string(q_nope_scale));
+          PrologCall call(config);
+          call[kQueryNorm].null = !query_norm;
+          call[kScaleQNope].null = !q_nope_scale;
+          call[kScaleQNorm].null = !q_norm_scale;
+          if (q_nope_scale != config.PerTensor()) {
+            ExpectRefused(call, kInvalid, {"dequantScaleQNopeOut"});
+          } else if (q_norm_scale != (query_norm && config.QuantizesCq())) {
+            ExpectRefused(call, kInvalid, {"dequantScaleQNormOut"});
+          } else {
+            ExpectAccepted(call);
+          }
+        }
+      }
+    }
+  }
+}
+
+std::string Text(bool on) { return on ? "1" : "0"; }
+
+// Every triple of modes, and the two attributes that follow from them.
+TEST_F(ContractRules, ModesThatGoTogether) {
+  struct Device {
+    const char* name;
+    int64_t last_weight_mode;
+    size_t num_legal;
+  };
+  for (const Device& device :
+       {Device{"ascend910b", 2, 7}, {"ascend910_93", 2, 7}, {"ascend950", 5, 16}, {"none", 5, 16}}) {
+    const ScopedSoc soc(device.name);
+    size_t num_accepted = 0;
+    for (int64_t weight = -1; weight <= 6; ++weight) {
+      for (int64_t kv = -1; kv <= 4; ++kv) {
+        for (int64_t query = -1; query <= 2; ++query) {
+          for (const bool repo : {false, true}) {
+            for (const bool scale_repo : {false, true}) {
+              SCOPED_TRACE(std::string(device.name) + ": " + std::to_string(weight) + ", " + std::to_string(kv) + ", " +
+                           std::to_string(query) + ", " + Text(repo) + ", " + Text(scale_repo));
+              const auto row = std::find_if(ScenarioTable().begin(), ScenarioTable().end(), [&](const ScenarioRow& r) {
+                return r.weight_mode == weight && r.kv_mode == kv;
+              });
+              const bool known = row != ScenarioTable().end() && weight <= device.last_weight_mode;
+              // The tensors are those of the modes, or of any.
+              PrologCall call(With(known ? Scenario{Version::kV3, weight, kv} : Scenario{Version::kV3, 0, 0}));
+              call.modes.weight_quant = weight;
+              call.modes.kv_cache_quant = kv;
+              call.modes.query_quant = query;
+              call.modes.ckvkr_repo = repo;
+              call.modes.quant_scale_repo = scale_repo;
+              const bool weight_known = weight >= 0 && weight <= device.last_weight_mode;
+              if (!weight_known) {
+                ExpectRefused(call, kInvalid, {"weightQuantMode"});
+              } else if (!known) {
+                ExpectRefused(call, kInvalid, {"kvCacheQuantMode"});
+              } else if (query != 0 && query != 1) {
+                ExpectRefused(call, kInvalid, {"queryQuantMode"});
+              } else if (repo != (kv == 3)) {
+                ExpectRefused(call, kTiling, {"ckvkrRepoMode"});
+              } else if (scale_repo != (kv == 3)) {
+                ExpectRefused(call, kTiling, {"quantScaleRepoMode"});
+              } else if (query != (kv == 1)) {
+                ExpectRefused(call, kTiling, {"queryQuantMode"});
+              } else {
+                ExpectAccepted(call);
+                ++num_accepted;
+              }
+            }
+          }
+        }
+      }
+    }
+    EXPECT_EQ(num_accepted, device.num_legal);
+  }
+}
+
+// Numbers that are another one's low half.
+TEST_F(ContractRules, ModesAreWholeNumbers) {
+  for (const Config& config : RichConfigs()) {
+    if (!config.IsV3()) continue;
+    struct Field {
+      const char* name;
+      int64_t Modes::*field;
+      aclnnStatus status;
+    };
+    for (const Field& f : {Field{"weightQuantMode", &Modes::weight_quant, kInvalid},
+                           {"kvCacheQuantMode", &Modes::kv_cache_quant, kInvalid},
+                           {"queryQuantMode", &Modes::query_quant, kInvalid},
+                           {"ckvkrRepoMode", &Modes::ckvkr_repo, kTiling},
+                           {"quantScaleRepoMode", &Modes::quant_scale_repo, kTiling},
+                           {"tileSize", &Modes::tile_size, kTiling}}) {
+      for (const int64_t delta : {int64_t{1} << 32, int64_t{-1} << 32, INT64_MIN, int64_t{1000}}) {
+        Refuse(config, f.name, [&](PrologCall& call) { call.modes.*f.field += delta; }, f.status, {f.name});
+      }
+    }
+    for (const int64_t tile : {0, 1, 64, 127, 129, 256, -128}) {
+      Refuse(config, "tileSize " + std::to_string(tile), [&](PrologCall& call) { call.modes.tile_size = tile; },
+             kTiling, {"tileSize"});
+    }
+  }
+}
+
+TEST_F(ContractRules, CacheModes) {
+  const std::vector<std::string> all = {"PA_BSND", "PA_NZ", "PA_BLK_BSND", "PA_BLK_NZ", "BSND", "TND"};
+  for (const Config& config : AllConfigs()) {
+    for (const char* mode : {"", "pa_bsnd", "Pa_BSND", "PA_BSND ", " PA_BSND", "PA_BSN", "PA_BSNDX", "PA", "pa_nz",
+                             "NZ", "BNSD", "ND", "PA_NZ\n", "PA_BLK", "TNDX", "bsnd"}) {
+      Refuse(config, std::string("mode '") + mode + "'", [&](PrologCall& call) { call.cache_mode = mode; }, kTiling,
+             {"cacheMode"});
+    }
+    const std::vector<const char*> legal = ModesOf(config.scenario);
+    for (const std::string& mode : all) {
+      if (std::find(legal.begin(), legal.end(), mode) != legal.end()) continue;
+      // A form that the mode does not take may be noticed first.
+      Refuse(config, "mode '" + mode + "'", [&](PrologCall& call) { call.cache_mode = mode; }, kTiling,
+             {"cacheMode", "tokenX", "kvCache"});
+    }
+    if (config.IsTokens() || config.IsBlocks() || config.PerGroup()) continue;
+    for (const char* mode : {"PA_BSND", "PA_NZ"}) {
+      Accept(config, mode, [&](PrologCall& call) { call.cache_mode = mode; });
+    }
+  }
+}
+
+// Each mode has its form of the tokens and its rank of the caches.
+TEST_F(ContractRules, CacheModesChooseForms) {
+  for (const Scenario& scenario : kScenarios) {
+    if (scenario.version != Version::kV3) continue;
+    for (const Config& config : FormsOf(scenario)) {
+      if (config.cache_mode == "BSND") {
+        Refuse(config, "TND of batches", [](PrologCall& call) { call.cache_mode = "TND"; }, kTiling, {"tokenX"});
+        Refuse(config, "a 3-D cache",
+               [](PrologCall& call) {
+                 call[kKvCache].Reshape({4, 1, call[kKvCache].dims.back()});
+               },
+               kTiling, {"kvCache"});
+      } else if (config.cache_mode == "TND") {
+        Refuse(config, "BSND of fused tokens", [](PrologCall& call) { call.cache_mode = "BSND"; }, kTiling, {"tokenX"});
+        Refuse(config, "a 4-D cache",
+               [](PrologCall& call) {
+                 call[kKvCache].Reshape({3, 1, 1, call[kKvCache].dims.back()});
+               },
+               kTiling, {"kvCache"});
+      } else {
+        Refuse(config, "a 3-D cache",
+               [](PrologCall& call) {
+                 call[kKvCache].Reshape({32, 1, call[kKvCache].dims.back()});
+               },
+               kTiling, {"kvCache"});
+      }
+    }
+  }
+}
+
+TEST_F(ContractRules, AbsentCacheMode) {
+  for (const Config& config : AllConfigs()) {
+    SCOPED_TRACE(config.Name());
+    PrologCall call(config);
+    call.cache_mode.reset();
+    if (config.IsV3()) {
+      // It means PA_BSND.
+      if (config.cache_mode == "PA_BSND") ExpectAccepted(call);
+      continue;
+    }
+    ExpectRefused(call, kTiling, {"cacheMode"});
+    const std::string text = call.Phase1().text;
+    EXPECT_NE(text.find("PA_BSND"), std::string::npos) << text;
+    EXPECT_NE(text.find("PA_NZ"), std::string::npos) << text;
+  }
+}
+
+// Any number is a factor.
+TEST_F(ContractRules, FactorsAreFree) {
+  for (const Config& config : RichConfigs()) {
+    if (!config.IsV3()) continue;
+    for (const double factor : {0.0, -1.0, 0.5, 1e300, 1e-300}) {
+      Accept(config, "factors", [&](PrologCall& call) { call.modes.qc_qr_scale = call.modes.kc_scale = factor; });
+    }
+  }
+}
+
+// The text has the found and the expected number, and the numbers' owner.
+TEST_F(ContractRules, TextsNameWhatWasFoundAndExpected) {
+  struct Case {
+    Scenario scenario;
+    Param param;
+    std::vector<int64_t> dims;
+    std::vector<const char*> words;
+  };
+  const Scenario v1 = Scenario::kPerChannelSmooth;
+  const Scenario v3 = {Version::kV3, 2, 3, false, true};
+  const std::vector<Case> cases = {{v1, kTokenX, {2, 1025}, {"1025", "1024", "8192"}},
+                                   {v1, kWeightUk, {3, 128, 512}, {"3", "128"}},
+                                   {v1, kKvCache, {2, 24, 1, 512}, {"24", "16", "1024"}},
+                                   {v1, kGammaCq, {1535}, {"1535", "1536"}},
+                                   {v1, kScaleWUqQr, {1, 385}, {"385", "384"}},
+                                   {v1, kQueryOut, {2, 2, 513}, {"513", "512"}},
+                                   {v1, kRopeSin, {3, 64}, {"3", "2"}},
+                                   {v3, kKvCache, {2, 16, 1, 512}, {"512", "656"}},
+                                   {v3, kKrCache, {2, 16, 1, 64}, {"empty", "weightQuantMode 2", "kvCacheQuantMode 3"}},
+                                   {v3, kCacheIndex, {3}, {"cacheIndexOptional", "3", "[2]"}},
+                                   {v3, kQueryNorm, {2, 1537}, {"1537", "1536"}},
+                                   {v3, kScaleQNorm, {2}, {"[2]", "(T, 1)"}}};
+  for (const Case& c : cases) {
+    Config config = With(c.scenario);
+    config.heads = 2;
+    PrologCall call(config);
+    call[c.param].Reshape(c.dims);
+    const Phase1Result result = call.Phase1();
+    EXPECT_EQ(result.status, kTiling);
+    for (const char* word : c.words)
+      EXPECT_NE(result.text.find(word), std::string::npos) << word << ": " << result.text;
+  }
+}
+
+TEST_F(ContractRules, AnAcceptedCallAfterARefusedOne) {
+  for (const Config& config : AllConfigs()) {
+    Refuse(config, "refused first", [](PrologCall& call) { call[kTokenX].null = true; }, kNull, {"tokenX"});
+    Accept(config, "then accepted", [](PrologCall&) {});
+  }
+}
+
+}  // namespace
+}  // namespace mlap::prolog_test
