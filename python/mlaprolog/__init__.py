@@ -10,6 +10,7 @@ bf16 have dtype `ml_dtypes.bfloat16`, or uint16 with the raw bits. `mlaprolog.to
 from ._arrays import TypedArray, from_bf16, to_bf16, typed
 from ._comparison import Comparison, ComparisonTable, compare, standards
 from ._context import Context, default_context, set_default_context
+from ._limits import LimitsAnswer, check_limits
 from ._native import CacheIndexError, chosen_isa, cpu_name, isas, kernels
 from ._native import version as _version
 from ._operator import ExactResult, PrologResult, exact, prolog, reference
@@ -36,6 +37,7 @@ __all__ = [
     "Context",
     "Dims",
     "ExactResult",
+    "LimitsAnswer",
     "PrologResult",
     "TypedArray",
     "Weights",
@@ -43,6 +45,7 @@ __all__ = [
     "cache_rows_join",
     "cache_rows_reorder",
     "cache_rows_split",
+    "check_limits",
     "chosen_isa",
     "compare",
     "cpu_name",

@@ -64,12 +64,35 @@ nb::dict Standards() {
   return standards;
 }
 
+// (is_accepted, reasons). sizes: the layer's six, batch, sequence, block_size; modes: cache_mode, weight_quant, kv_quant,
+// rope_style.
+nb::tuple CheckLimits(const std::string& soc, int version, const nb::tuple& sizes, const nb::tuple& modes) {
+  if (sizes.size() != 9 || modes.size() != 4) throw nb::value_error("nine sizes and four modes are expected");
+  mlap_limits_args args = {};
+  args.struct_size = sizeof(args);
+  args.soc = soc.c_str();
+  args.version = version;
+  int64_t* const members[] = {&args.dims.hidden, &args.dims.q_rank,  &args.dims.heads,
+                              &args.dims.nope,   &args.dims.rope,    &args.dims.kv_rank,
+                              &args.batch,       &args.sequence,     &args.block_size};
+  for (size_t i = 0; i < std::size(members); ++i) *members[i] = nb::cast<int64_t>(sizes[i]);
+  args.cache_mode = static_cast<mlap_cache_mode>(nb::cast<int>(modes[0]));
+  args.weight_quant = static_cast<mlap_weight_quant>(nb::cast<int>(modes[1]));
+  args.kv_quant = static_cast<mlap_kv_quant>(nb::cast<int>(modes[2]));
+  args.rope_style = static_cast<mlap_rope_style>(nb::cast<int>(modes[3]));
+  int is_accepted = 0;
+  std::vector<char> reasons(1 << 14);
+  ThrowIfFailed(mlap_check_limits(&args, &is_accepted, reasons.data(), reasons.size()));
+  return nb::make_tuple(is_accepted != 0, nb::str(is_accepted != 0 ? "" : reasons.data()));
+}
+
 }  // namespace
 
 void DefineComparison(nb::module_& module) {
   module.def("compare", &Compare, nb::arg("actual").none(), nb::arg("golden").none(), nb::arg("benchmark").none(),
              nb::arg("standard"));
   module.def("standards", &Standards);
+  module.def("check_limits", &CheckLimits, nb::arg("soc"), nb::arg("version"), nb::arg("sizes"), nb::arg("modes"));
 }
 
 }  // namespace mlap::python
