@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 from . import _names, _native
 from ._arrays import Array, describe
@@ -16,11 +16,23 @@ def standards() -> Tuple[str, ...]:
     return tuple(_STANDARDS)
 
 
-class Comparison(Dict[str, Any]):
+class Comparison(Mapping[str, Any]):
     """The measures of one comparison by name, `passed` and `verdict` among them. True if it passed."""
 
+    def __init__(self, measures: Dict[str, Any]) -> None:
+        self._measures = measures
+
+    def __getitem__(self, name: str) -> Any:
+        return self._measures[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._measures)
+
+    def __len__(self) -> int:
+        return len(self._measures)
+
     def __bool__(self) -> bool:
-        return self["passed"]
+        return self.passed
 
     @property
     def passed(self) -> bool:
@@ -38,18 +50,31 @@ class Comparison(Dict[str, Any]):
         )
 
 
-class ComparisonTable(Dict[str, Comparison]):
+class ComparisonTable(Mapping[str, Comparison]):
     """Comparisons by the names of the tensors. True if all passed; `str` is a table."""
 
+    def __init__(self, comparisons: Dict[str, Comparison]) -> None:
+        self._comparisons = comparisons
+
+    def __getitem__(self, name: str) -> Comparison:
+        return self._comparisons[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._comparisons)
+
+    def __len__(self) -> int:
+        return len(self._comparisons)
+
     def __bool__(self) -> bool:
-        return all(self.values())
+        return self.passed
 
     @property
     def passed(self) -> bool:
-        return bool(self)
+        return all(comparison.passed for comparison in self.values())
 
     def to_json(self) -> str:
-        return json.dumps({"passed": self.passed, "tensors": self}, indent=1)
+        tensors = {name: dict(comparison) for name, comparison in self.items()}
+        return json.dumps({"passed": self.passed, "tensors": tensors}, indent=1)
 
     def __str__(self) -> str:
         width = max(map(len, self), default=0)
@@ -75,11 +100,11 @@ def compare(
         missing = set(actual) ^ set(golden)
         if missing:
             raise ValueError(f"actual, golden: expected the same names, found only in one: {', '.join(sorted(missing))}")
-        table = ComparisonTable()
+        table = {}
         for name in golden:
             other = benchmark.get(name) if isinstance(benchmark, Mapping) else benchmark
             table[name] = _compare_arrays(actual[name], golden[name], other, standard)
-        return table
+        return ComparisonTable(table)
     return _compare_arrays(actual, golden, benchmark, standard)
 
 

@@ -13,27 +13,26 @@ from plain_layer import BF16, Call, results_of
 import mlaprolog
 
 
-def long_call():
-    """A call of the single-threaded reference that takes long enough to look at a clock meanwhile."""
+def small_layer_call(tokens):
     random = np.random.default_rng(1)
 
     def normal(*shape):
         return (random.normal(size=shape) / 8).astype(BF16)
 
-    hidden, rank, heads, nope, rope, kv_rank, tokens = 512, 256, 8, 64, 32, 256, 24
+    hidden, rank, heads, nope, rope, kv_rank = 512, 256, 8, 64, 32, 256
     weights = mlaprolog.Weights(
         weight_dq=normal(hidden, rank), weight_uq_qr=normal(rank, heads * (nope + rope)),
         weight_uk=normal(heads, nope, kv_rank), weight_dkv_kr=normal(hidden, kv_rank + rope),
         rmsnorm_gamma_cq=normal(rank), rmsnorm_gamma_ckv=normal(kv_rank),
     )  # fmt: skip
     sin, cos = mlaprolog.rope_table(np.arange(tokens), rope)
-    caches = np.zeros((2, 16, 1, kv_rank), BF16), np.zeros((2, 16, 1, rope), BF16)
+    caches = np.zeros((tokens, 1, 1, kv_rank), BF16), np.zeros((tokens, 1, 1, rope), BF16)
     x = normal(tokens, hidden)
     return lambda function, **options: function(weights, x, sin, cos, *caches, np.arange(tokens), **options)
 
 
 def test_python_goes_on_while_the_library_works():
-    call = long_call()
+    call = small_layer_call(tokens=2000)  # long enough, in the reference, to look at a clock meanwhile
     span = []
 
     def work():
@@ -55,7 +54,7 @@ def test_python_goes_on_while_the_library_works():
 def test_two_contexts_work_at_the_same_time():
     """Each of two threads begins its next call only after the other has begun one: with Python's lock held during calls
     or one context for both, their calls would never overlap."""
-    call = long_call()
+    call = small_layer_call(tokens=24)
     inside, overlaps = set(), []
     lock = threading.Lock()
 
@@ -100,7 +99,7 @@ def results_of_default(call):
 
 
 def test_a_busy_context_refuses():
-    call = long_call()
+    call = small_layer_call(tokens=24)
     context = mlaprolog.Context(num_threads=1)
     outcomes = []
 
@@ -218,4 +217,5 @@ def test_arguments_are_not_kept():
     counts = [sys.getrefcount(argument) for argument in (*arguments, weights)]
     result = mlaprolog.prolog(weights, *arguments, **keywords)
     assert [sys.getrefcount(argument) for argument in (*arguments, weights)] == counts
-    assert sys.getrefcount(result.query) == 2
+    references = sys.getrefcount(result.query)
+    assert references == 2
