@@ -62,6 +62,8 @@ def _register() -> list:
         kernels.impl(name, on_cpu, "CPU")
         if name in missing:
             kernels.impl(name, on_meta, "Meta")
+            if torch.__version__.startswith("1."):  # which lets no call through to Meta
+                kernels.impl(name, on_meta, "AutogradMeta")
     return libraries
 
 
