@@ -12,22 +12,21 @@ from torch_calls import TorchCall, bytes_of, is_known  # noqa: E402
 
 import mlaprolog.torch  # noqa: E402, F401
 
+# opcheck compares by allclose, which torch lacks for 8-bit floats.
+CHECKABLE = [("bf16", "bf16"), ("uq_qr_int8", "per_channel"), ("int8", "per_tensor"), ("int8", "per_group")]
 SCENARIOS = [
     (weights, key)
     for weights, key in [
-        ("bf16", "bf16"), ("uq_qr_int8", "per_channel"), ("int8", "per_tensor"), ("int8", "per_group"),
-        ("mxfp8", "per_tensor"),
+        *CHECKABLE, ("fp8", "per_tensor"), ("mxfp8", "per_tensor"), ("mxfp8", "bf16"),
     ]
     if is_known(weights)
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("weights, key", SCENARIOS)
+@pytest.mark.parametrize("weights, key", CHECKABLE)
 @pytest.mark.parametrize("flag", [False, True])
 @pytest.mark.parametrize("name", ["npu_mla_prolog_v3", "npu_mla_prolog_v3_functional"])
 def test_opcheck(name, weights, key, flag):
-    if weights == "mxfp8":
-        pytest.skip("opcheck compares by allclose, which torch lacks for float8_e8m0fnu and float8_e4m3fn")
     call = TorchCall(weights, key)
     operator = getattr(torch.ops.npu, name).default
     # A cache full of NaN equals no other.
@@ -67,6 +66,8 @@ def test_compiled_code_gives_the_eager_result(weights, key, functional):
 
     expected = step(eager)(*eager.arguments, *eager.caches())
     torch._dynamo.reset()
-    actual = torch.compile(step(compiled), fullgraph=True)(*compiled.arguments, *compiled.caches())
+    # Inductor (of torch 2.15) leaves mutations unfinished in graphs with float8_e8m0fnu inputs, whatever the operator.
+    backend = "aot_eager" if weights == "mxfp8" and not functional else "inductor"
+    actual = torch.compile(step(compiled), fullgraph=True, backend=backend)(*compiled.arguments, *compiled.caches())
     assert [bytes_of(result) for result in actual] == [bytes_of(result) for result in expected]
     assert [bytes_of(cache) for cache in compiled.caches()] == [bytes_of(cache) for cache in eager.caches()]
