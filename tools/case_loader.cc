@@ -32,6 +32,7 @@ class CaseLoader {
     case_.shape.cache_mode = ReadCacheMode();
     case_.epsilon_cq = ReadNumber("rmsnorm_epsilon_cq");
     case_.epsilon_ckv = ReadNumber("rmsnorm_epsilon_ckv");
+    CheckAttributes();
     ReadScenario();
     ReadShape();
     CheckMetadataSizes();
@@ -64,6 +65,20 @@ class CaseLoader {
       Fail("{}: metadata '{}': expected a number, found '{}'", name(), key, OneLine(text));
     }
     return value;
+  }
+
+  // What would change the results and aclnnMlaProlog does not have must not be passed over.
+  void CheckAttributes() const {
+    for (const char* factor : {"qc_qr_scale", "kc_scale"}) {
+      if (file_.metadata().find(factor) == file_.metadata().end() || ReadNumber(factor) == 1.0) continue;
+      Fail("{}: metadata '{}': expected 1, as aclnnMlaProlog has no such factor, found '{}'", name(), factor,
+           OneLine(Metadata(factor)));
+    }
+    const auto soc = file_.metadata().find("soc");
+    if (soc != file_.metadata().end() && soc->second == "ascend950") {
+      Fail("{}: metadata 'soc': expected a device with aclnnMlaProlog, found ascend950, whose roundings differ",
+           name());
+    }
   }
 
   void ReadScenario() {

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kFooter =
     R"(Writes the case with what is expected of an implementation:
   expected.*        results of the staged reference: binary64 sums, the operator's roundings; and what it computes on
-                    the way: c_q, q_c, q_r, c_kv, k_r, and with an int8 weight c_q_quantized and c_q_scale
+                    the way: c_q, q_c, q_r, c_kv, k_r, and with an int8 weight c_q_int8 and c_q_scale
   expected.exact.*  the formula without any rounding, in F64: query, query_rope, and the keys' rows c_kv and k_r
 and prints how far the operator is from both, and the reference from the exact formula. Int8 caches are compared with the
 staged reference only.

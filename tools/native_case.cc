@@ -115,7 +115,7 @@ CaseOutputs NativeCase::RunReference(TensorMap* intermediates) const {
     const int64_t T = case_.shape.Tokens();
     wanted.c_q = NewResult(intermediates, "c_q", Dtype::kF32, {T, d.q_rank});
     if (case_.shape.HasInt8Weight()) {
-      wanted.c_q_quantized = NewResult(intermediates, "c_q_quantized", Dtype::kI8, {T, d.q_rank});
+      wanted.c_q_quantized = NewResult(intermediates, "c_q_int8", Dtype::kI8, {T, d.q_rank});
       wanted.c_q_scale = NewResult(intermediates, "c_q_scale", Dtype::kF32, {T});
     }
     wanted.q_c = NewResult(intermediates, "q_c", Dtype::kF32, {T, d.heads, d.nope});
@@ -130,6 +130,9 @@ CaseOutputs NativeCase::RunReference(TensorMap* intermediates) const {
   reference.progress = &ProgressLine::UpdateCallback;
   reference.progress_context = &progress;
   Require(case_, "the reference", mlap_reference_run(weights_.get(), &args, &reference));
+  if (intermediates != nullptr && intermediates->contains("c_q_scale")) {
+    (*intermediates)["c_q_scale"].view.shape.push_back(1);  // as the operator's own scale outputs
+  }
   return outputs;
 }
 

@@ -14,8 +14,8 @@ extern "C" {
 
 typedef struct mlap_cann_report {
   size_t struct_size;      /* set by the caller: sizeof(mlap_cann_report) */
-  const char* op;          /* "aclnnMlaProlog" */
-  const char* scenario;    /* "non-quant", "partial", "partial, int8 caches" */
+  const char* op;          /* "aclnnMlaProlog", "aclnnMlaPrologV3WeightNz" */
+  const char* scenario;    /* as README lists them: "partial, int8 caches" */
   const char* isa;         /* the best instruction set in use */
   const char* gemm_kernel; /* the kernel of the up-projection */
   int32_t num_threads;

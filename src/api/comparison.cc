@@ -265,7 +265,9 @@ class Comparer {
                              ? Ratio(std::sqrt(difference_squares_), std::sqrt(golden_squares_))
                              : 0.0;
     const double norms = std::sqrt(actual_squares_) * std::sqrt(golden_squares_);
-    out_.cosine = norms > 0.0 ? product_ / norms : actual_squares_ == golden_squares_ ? 1.0 : 0.0;
+    out_.cosine = norms > 0.0                          ? std::clamp(product_ / norms, -1.0, 1.0)
+                  : actual_squares_ == golden_squares_ ? 1.0
+                                                       : 0.0;
     out_.mere = errors_.Mere();
     out_.mare = errors_.relative_max;
     out_.rmse = errors_.Rmse();

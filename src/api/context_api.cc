@@ -4,7 +4,7 @@
 #include <string>
 
 #include "api/api_function.h"
-#include "api/handle_table.h"
+#include "api/handle_registry.h"
 #include "api/layer_weights.h"
 #include "api/page_memory.h"
 #include "api/run_args_check.h"

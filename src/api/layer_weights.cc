@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/last_error.h"
 #include "api/nz_image.h"
 #include "api/strided_copy.h"
 #include "api/tensor_checks.h"
@@ -312,6 +313,12 @@ WeightsTable& ProcessWeights() {
   // Never destroyed: static objects of the program may still hold handles when this library's are.
   static WeightsTable* const kTable = new WeightsTable;
   return *kTable;
+}
+
+mlap_status FailUnknownWeights(const char* function, const void* handle) {
+  return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) +
+                                             ": weights: expected those of mlap_weights_create, found " +
+                                             (handle == nullptr ? "null" : "some that were destroyed or never made"));
 }
 
 }  // namespace mlap

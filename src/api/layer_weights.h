@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "api/handle_table.h"
+#include "api/handle_registry.h"
 #include "api/page_memory.h"
 #include "base/prolog_args.h"
 #include "base/status.h"
@@ -24,6 +24,9 @@ Status MakeLayerWeights(const mlap_weights_args& args, LayerWeights* weights);
 
 using WeightsTable = HandleTable<mlap_weights, LayerWeights>;
 WeightsTable& ProcessWeights();
+
+// MLAP_INVALID_ARGUMENT with a text about a handle that is none of them.
+mlap_status FailUnknownWeights(const char* function, const void* handle);
 
 }  // namespace mlap
 

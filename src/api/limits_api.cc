@@ -71,7 +71,7 @@ std::vector<std::string> Reasons(const mlap_limits_args& args, Devices device, c
       std::string(kWeightNames[args.weight_quant]) + " weights with a " + kKvNames[args.kv_quant] + " key";
   if (!is_pair) {
     reasons.push_back("weight_quant, kv_quant: " + scenario + " do not go together");
-  } else if (!version.Offers(weight_quant, kv_quant, device)) {
+  } else if ((version.devices & device) != 0 && !version.Offers(weight_quant, kv_quant, device)) {
     reasons.push_back("weight_quant, kv_quant: " + op + " on " + args.soc + " has no " + scenario);
   }
 

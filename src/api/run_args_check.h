@@ -60,9 +60,6 @@ enum class CallParts { kAll, kInputsOnly };
 Status BindRunArgs(const LayerWeights& weights, const mlap_run_args& args, BoundCall* call,
                    CallParts parts = CallParts::kAll);
 
-// MLAP_INVALID_ARGUMENT with a text about a weights handle that is none.
-mlap_status FailUnknownWeights(const char* function, const void* handle);
-
 }  // namespace mlap
 
 #endif  // MLAP_API_RUN_ARGS_CHECK_H_

@@ -4,7 +4,6 @@
 
 #include "api/api_function.h"
 #include "api/layer_weights.h"
-#include "api/run_args_check.h"
 #include "core/prolog_plan.h"
 #include "mlaprolog/mlaprolog.h"
 
@@ -26,13 +25,6 @@ mlap_dims ToDims(const PrologShape& shape) {
 }
 
 }  // namespace
-
-mlap_status FailUnknownWeights(const char* function, const void* handle) {
-  return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) +
-                                             ": weights: expected those of mlap_weights_create, found " +
-                                             (handle == nullptr ? "null" : "some that were destroyed or never made"));
-}
-
 }  // namespace mlap
 
 void mlap_weights_args_init(mlap_weights_args* args) {

@@ -48,35 +48,45 @@ bool VersionLimits::Offers(WeightQuant weight_quant, KvQuant kv_quant, Devices d
 }
 
 const VersionLimits& LimitsOfV1() {
-  static const auto& kLimits = *new VersionLimits{"V1",
-                                                  kA2A3 | kCpu,
-                                                  {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                                                   {kPartial, kPlain, kA2A3 | kCpu, 0},
-                                                   {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                                                   {kInt8, kPlain, kCpu, kA2A3}},
-                                                  2,
-                                                  {1536},
-                                                  {128}};
+  static const auto& kLimits = *new VersionLimits{
+      .name = "V1",
+      .devices = kA2A3 | kCpu,
+      .scenarios = {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPerChannel, kA2A3 | kCpu, 0},
+                    {kInt8, kPlain, kCpu, kA2A3}},
+      .num_cache_modes = 2,
+      .q_ranks = {1536},
+      .nopes = {128},
+  };
   return kLimits;
 }
 
 const VersionLimits& LimitsOfV2() {
-  static const auto& kLimits = *new VersionLimits{"V2",
-                                                  kA2A3 | kCpu,
-                                                  {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
-                                                   {kPartial, kPlain, kA2A3 | kCpu, 0},
-                                                   {kPartial, kPerChannel, kA2A3 | kCpu, 0},
-                                                   {kInt8, kPlain, kA2A3 | kCpu, 0},
-                                                   {kInt8, kPerTensor, kA2A3 | kCpu, 0}},
-                                                  2,
-                                                  {1536},
-                                                  {128}};
+  static const auto& kLimits = *new VersionLimits{
+      .name = "V2",
+      .devices = kA2A3 | kCpu,
+      .scenarios = {{kNonQuant, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPlain, kA2A3 | kCpu, 0},
+                    {kPartial, kPerChannel, kA2A3 | kCpu, 0},
+                    {kInt8, kPlain, kA2A3 | kCpu, 0},
+                    {kInt8, kPerTensor, kA2A3 | kCpu, 0}},
+      .num_cache_modes = 2,
+      .q_ranks = {1536},
+      .nopes = {128},
+  };
   return kLimits;
 }
 
 const VersionLimits& LimitsOfV3() {
-  static const auto& kLimits =
-      *new VersionLimits{"V3", kAll, ScenariosOfV3(), kCacheModes.size(), {1536, 2048}, {128, 192}};
+  static const auto& kLimits = *new VersionLimits{
+      .name = "V3",
+      .devices = kAll,
+      .scenarios = ScenariosOfV3(),
+      .num_cache_modes = kCacheModes.size(),
+      .q_ranks = {1536, 2048},
+      .nopes = {128, 192},
+  };
   return kLimits;
 }
 

@@ -21,10 +21,12 @@ CANN_LIBRARIES = ["ascendcl", "acl_rt", "nnopbase", "opapi", "opapi_transformer"
 EXPECTED = [
     "bin/mlaprolog",
     "include/mlaprolog/mlaprolog.h",
+    "include/mlaprolog/mlaprolog.hpp",
     "lib/libmlaprolog.so",
     "lib/cmake/mlaprolog/mlaprologConfig.cmake",
     "lib/cmake/mlaprolog/mlaprologConfigVersion.cmake",
     "lib/cmake/mlaprolog/mlaprologTargets.cmake",
+    "lib/pkgconfig/mlaprolog.pc",
     "cann/include/acl/acl.h",
     "cann/include/aclnn/acl_meta.h",
     "cann/include/aclnnop/aclnn_mla_prolog.h",
@@ -39,6 +41,7 @@ ALLOWED = re.compile(
     r"bin/mlaprolog"
     r"|include/mlaprolog/\w+\.(?:h|hpp)"
     r"|lib/libmlaprolog\.so[.\d]*"
+    r"|lib/pkgconfig/mlaprolog\.pc"
     r"|lib/cmake/mlaprolog/mlaprolog\w+(?:-\w+)?\.cmake"
     r"|cann/include/(?:acl|aclnn|aclnnop)/(?:\w+/)*\w+\.h"
     r"|cann/lib64/lib(?:mlaprolog_cann|" + "|".join(CANN_LIBRARIES) + r")\.so"

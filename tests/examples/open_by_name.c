@@ -5,8 +5,18 @@
 #include <string.h>
 
 static const char *const kFunctions[] = {
-    "aclInit",         "aclrtSetDevice",   "aclrtMalloc",    "aclrtSynchronizeStream",
-    "aclCreateTensor", "aclDestroyTensor", "aclnnMlaProlog", "aclnnMlaPrologGetWorkspaceSize",
+    "aclInit",
+    "aclrtSetDevice",
+    "aclrtMalloc",
+    "aclrtSynchronizeStream",
+    "aclCreateTensor",
+    "aclDestroyTensor",
+    "aclnnMlaProlog",
+    "aclnnMlaPrologGetWorkspaceSize",
+    "aclnnMlaPrologV2WeightNz",
+    "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
+    "aclnnMlaPrologV3WeightNz",
+    "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
 };
 
 int main(int argc, char **argv) {

@@ -1,6 +1,7 @@
 """Builds programs against an install tree only, the way its users do, and runs them.
 
 Usage: run_programs.py <prefix> readme <examples>                 the commands of the examples' README, one by one
+       run_programs.py <prefix> native <examples> --cc --cxx      every native example, found by pkg-config
        run_programs.py <prefix> build <examples> --cc --cxx       every example, or one, with warnings as errors
        run_programs.py <prefix> link <source> --cc --libraries    one C program, linked with these libraries only
        run_programs.py <prefix> open <source> --cc --libraries    one C program, called with each library's path
@@ -26,6 +27,7 @@ class Failure(Exception):
 class Runner:
     def __init__(self, prefix, work):
         self.cann = prefix / "cann"
+        self.pkgconfig = prefix / "lib/pkgconfig"
         self.work = work
 
     def run(self, command, environment=None, shell=False):
@@ -54,6 +56,21 @@ class Runner:
         )
         return program
 
+    def build_native(self, compiler, standard, source):
+        flags = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", "mlaprolog"],
+            env={**os.environ, "PKG_CONFIG_PATH": str(self.pkgconfig)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        program = self.work / (source.stem + "_program")
+        self.run([compiler, f"-std={standard}", *WARNINGS, source, *flags, "-o", program])
+        return program
+
+    def start_native(self, program):
+        self.run([program], {"LD_LIBRARY_PATH": str(self.pkgconfig.parent)})
+
     def start(self, program, *arguments):
         self.run([program, *arguments], {"LD_LIBRARY_PATH": str(self.cann / "lib64")})
 
@@ -76,20 +93,31 @@ def run_readme(runner, directory):
             raise Failure(f"README.md has no command for {source.name}")
     for block in blocks:
         for line in block.splitlines():
-            runner.run(line, {"ASCEND_HOME_PATH": str(runner.cann)}, shell=True)
+            paths = {"ASCEND_HOME_PATH": str(runner.cann), "PKG_CONFIG_PATH": str(runner.pkgconfig)}
+            runner.run(line, paths, shell=True)
 
 
-def build_all(runner, directory, cc, cxx):
+def compilations(directory, cc, cxx):
     for source in examples_in(directory):
         compiler, standards = (cc, ["c99", "c11"]) if source.suffix == ".c" else (cxx, ["c++17", "c++20"])
         for standard in standards:
-            runner.start(runner.build(compiler, standard, source, EXAMPLE_LIBRARIES))
+            yield compiler, standard, source
+
+
+def build_all(runner, directory, cc, cxx):
+    for compilation in compilations(directory, cc, cxx):
+        runner.start(runner.build(*compilation, EXAMPLE_LIBRARIES))
+
+
+def build_all_native(runner, directory, cc, cxx):
+    for compilation in compilations(directory, cc, cxx):
+        runner.start_native(runner.build_native(*compilation))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("prefix", type=pathlib.Path)
-    parser.add_argument("what", choices=["readme", "build", "link", "open"])
+    parser.add_argument("what", choices=["readme", "build", "native", "link", "open"])
     parser.add_argument("source", type=pathlib.Path)
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--cxx", default="g++")
@@ -102,6 +130,8 @@ def main():
                 run_readme(runner, arguments.source)
             elif arguments.what == "build":
                 build_all(runner, arguments.source, arguments.cc, arguments.cxx)
+            elif arguments.what == "native":
+                build_all_native(runner, arguments.source, arguments.cc, arguments.cxx)
             elif arguments.what == "link":
                 runner.start(runner.build(arguments.cc, "c99", arguments.source, arguments.libraries))
             else:

@@ -20,7 +20,7 @@ class BatchInvariance : public PrologTest {
     call->FillInput(kTokenX, 1, t * base.hidden);
     call->FillInput(kRopeSin, 1, t * base.rope);
     call->FillInput(kRopeCos, 1, t * base.rope);
-    if (base.IsFull()) call->FillInput(kScaleX, 1, t);
+    if (base.IsFull()) call->FillInput(kScaleX, 1, t * (*call)[kScaleX].dims.back());
     call->slots()[0] = DefaultSlot(t, base.Capacity());
     const RunResult result = call->RunQuick(stream_);
     ASSERT_TRUE(result.Ok()) << result;
@@ -66,7 +66,7 @@ class BatchInvariance : public PrologTest {
 
 TEST_F(BatchInvariance, RowsCaches) {
   const ScopedSoc soc("none");
-  for (const Scenario scenario : kScenarios) CheckScenario(MediumConfig(scenario, "PA_BSND"));
+  for (const Scenario& scenario : AllScenarios()) CheckScenario(MediumConfig(scenario, "PA_BSND"));
 }
 
 TEST_F(BatchInvariance, NzCaches) {

@@ -13,10 +13,9 @@ namespace {
 
 std::vector<Scenario> ScenariosOfV3() {
   std::vector<Scenario> scenarios;
-  for (const Scenario& scenario : kScenarios) {
+  for (const Scenario& scenario : AllScenarios()) {
     if (scenario.version == Version::kV3) scenarios.push_back(scenario);
   }
-  scenarios.insert(scenarios.end(), kScenarios950.begin(), kScenarios950.end());
   return scenarios;
 }
 

@@ -21,6 +21,9 @@ std::vector<Config> AllTiny() {
       configs.push_back(TinyConfig(scenario, mode).SetBatchSeq(2, 3));
     }
   }
+  // Rows of 8-bit floats.
+  configs.push_back(TinyConfig({Version::kV3, 3, 1}).SetFused(5));
+  configs.push_back(TinyConfig({Version::kV3, 4, 3}).SetFused(5));
   return configs;
 }
 
@@ -287,7 +290,7 @@ TEST_F(CacheWrite, SeveralCallsWriteWhatOneCallWrites) {
         part.FillInput(kTokenX, 1, first_token * config.hidden);
         part.FillInput(kRopeSin, 1, first_token * config.rope);
         part.FillInput(kRopeCos, 1, first_token * config.rope);
-        if (config.IsFull()) part.FillInput(kScaleX, 1, first_token);
+        if (config.IsFull()) part.FillInput(kScaleX, 1, first_token * part[kScaleX].dims.back());
         part.FillInput(kCacheIndex, 1, first_token);
         std::copy(kv.begin(), kv.end(), part.buffer(kKvCache).data());
         std::copy(kr.begin(), kr.end(), part.buffer(kKrCache).data());

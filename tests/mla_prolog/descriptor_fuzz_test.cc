@@ -293,8 +293,7 @@ class DescriptorFuzz : public PrologTest {
         }
       }
     };
-    for (const Scenario& scenario : kScenarios) add(scenario);
-    for (const Scenario& scenario : kScenarios950) add(scenario);
+    for (const Scenario& scenario : AllScenarios()) add(scenario);
     return configs;
   }
 };
@@ -383,7 +382,7 @@ TEST_F(DescriptorFuzz, AnySizesWithoutLimits) {
 // neighbours' memory is not the operator's.
 TEST_F(DescriptorFuzz, NzCachesOfAnyWidthStayInTheirMemory) {
   const ScopedSoc soc("none");
-  for (const Scenario scenario : {Scenario::kNonQuant, Scenario::kPerChannel}) {
+  for (const Scenario& scenario : {Scenario::kNonQuant, Scenario::kPerChannel, Scenario{Version::kV3, 2, 1}}) {
     for (const int64_t rope : {2, 8, 16, 24, 32, 48}) {
       for (const int64_t kv_rank : {1, 8, 16, 24, 32, 40, 48, 64}) {
         Config config = TinyConfig(scenario, "PA_NZ");

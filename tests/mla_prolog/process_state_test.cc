@@ -50,7 +50,7 @@ TEST_F(ProcessState, APinnedThreadAndALaterThreadCountDoNotMatter) {
 }
 
 TEST_F(ProcessState, TheRoundingModeOfTheCallerDoesNotMatter) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario& scenario : AllScenarios()) {
     const Config config = TinyConfig(scenario).SetFused(9);
     const auto expected = Results(config, stream_);
     for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {

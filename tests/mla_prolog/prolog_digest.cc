@@ -19,7 +19,7 @@ uint64_t HashOf(const std::vector<std::vector<uint8_t>>& written) {
 int PrintDigests() {
   const ScopedSoc soc("none");
   if (aclrtSetDevice(0) != 0) return 1;
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario& scenario : AllScenarios()) {
     for (const char* mode : ModesOf(scenario)) {
       for (const int64_t tokens : {1, 2, 5, 16, 17, 63, 130}) {
         Config config = MediumConfig(scenario, mode);

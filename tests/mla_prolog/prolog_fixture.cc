@@ -209,6 +209,12 @@ const ScenarioRow& RowOf(const Scenario& scenario) {
   });
 }
 
+std::vector<Scenario> AllScenarios() {
+  std::vector<Scenario> scenarios(kScenarios.begin(), kScenarios.end());
+  scenarios.insert(scenarios.end(), kScenarios950.begin(), kScenarios950.end());
+  return scenarios;
+}
+
 std::string ScenarioName(const Scenario& scenario) {
   constexpr const char* kWeights[] = {"non-quant", "partial", "int8", "mxfp8", "fp8", "hif8"};
   constexpr const char* kKv[] = {"", ", per-tensor", ", per-channel", ", per-group"};

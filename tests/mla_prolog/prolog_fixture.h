@@ -137,6 +137,8 @@ inline constexpr std::array<Scenario, 16> kScenarios950 = {{
     {Version::kV3, 5, 1, true, true},
     {Version::kV3, 5, 3},
 }};
+// Both: what MLAP_SOC=none computes.
+std::vector<Scenario> AllScenarios();
 std::string ScenarioName(const Scenario& scenario);
 
 // What the contract says about a pair of modes.

@@ -175,8 +175,7 @@ class AgainstReference : public PrologTest {
 
 TEST_F(AgainstReference, EveryScenarioAndCacheMode) {
   const ScopedSoc soc("none");
-  std::vector<Scenario> scenarios(kScenarios.begin(), kScenarios.end());
-  scenarios.insert(scenarios.end(), kScenarios950.begin(), kScenarios950.end());
+  std::vector<Scenario> scenarios = AllScenarios();
   scenarios.push_back({Version::kV1, 2, 0, true});
   for (const Scenario& scenario : scenarios) {
     // Without a device the rules are those of the oldest that computes the scenario.

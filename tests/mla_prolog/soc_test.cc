@@ -73,8 +73,7 @@ TEST_F(SocChoice, TheSecondStepFollowsTheExecutor) {
 
 TEST_F(SocChoice, NoneLiftsTheLimitsButNotTheRules) {
   const ScopedSoc soc("none");
-  std::vector<Scenario> scenarios(kScenarios.begin(), kScenarios.end());
-  scenarios.insert(scenarios.end(), kScenarios950.begin(), kScenarios950.end());
+  std::vector<Scenario> scenarios = AllScenarios();
   scenarios.push_back({Version::kV1, 2, 0});
   for (const Scenario& scenario : scenarios) {
     for (const char* mode : ModesOf(scenario)) {

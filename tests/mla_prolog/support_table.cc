@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "limits/cache_mode.h"
 #include "cann/ops/prolog_limits.h"
 #include "cann/ops/prolog_version.h"
 #include "cann/ops/scenario.h"
+#include "limits/cache_mode.h"
 
 namespace mlap::cann {
 namespace {

@@ -18,6 +18,9 @@ std::vector<Config> AllTiny() {
     configs.push_back(TinyConfig(scenario, "TND"));
     if (scenario.kv_mode != 3) configs.push_back(TinyConfig(scenario, "PA_BLK_NZ"));
   }
+  // Types that only the 950 has.
+  configs.push_back(TinyConfig({Version::kV3, 3, 1, false, true}));
+  configs.push_back(TinyConfig({Version::kV3, 5, 3, true, true}));
   return configs;
 }
 

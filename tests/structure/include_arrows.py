@@ -41,7 +41,8 @@ ARROWS = {
     "tools": ["tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "python/src": ["python/src/**", NATIVE_HEADERS],
     "tools/safetensors": ["tools/safetensors/**"],
-    "examples": [CANN_HEADERS, NATIVE_HEADERS],
+    "examples": [CANN_HEADERS],
+    "examples/native": [NATIVE_HEADERS],
 }
 
 # Where the compiler looks for an included file, after the directory of the including one.

@@ -109,10 +109,10 @@ class Refusals(CommandLineTest):
     def test_the_wrong_word_is_named(self):
         out = self.path("out")
         whole = "expected a whole number from 1 to 1048576, found "
-        for text, args in (("expected a verb: demo, run, new-case or info", ()),
-                           ("frob: expected demo, run, new-case or info", ("frob",)),
-                           ("frob: expected demo, run, new-case or info", ("frob", "--heads", "3")),
-                           ("frob: expected demo, run, new-case or info", ("frob", "run")),
+        for text, args in (("expected a verb: demo, run, new-case, golden, compare, convert-cache, check-limits or info", ()),
+                           ("frob: expected demo, run, new-case, golden, compare, convert-cache, check-limits or info", ("frob",)),
+                           ("frob: expected demo, run, new-case, golden, compare, convert-cache, check-limits or info", ("frob", "--heads", "3")),
+                           ("frob: expected demo, run, new-case, golden, compare, convert-cache, check-limits or info", ("frob", "run")),
                            ("--frob: no such option", ("--frob",)),
                            ("--wrong: no such option", ("run", "--wrong")),
                            ("--chek: no such option", ("run", out, "--chek")),

@@ -195,8 +195,21 @@ class Summary(CommandLineTest):
 
 
 class Golden(CommandLineTest):
+    # What aclnnMlaProlog has: its modes, its devices, no factors.
+    MODES = {("0", "0"), ("1", "0"), ("1", "2")}
+
+    def has_its_attributes(self, path):
+        _, metadata = safetensors_bytes.read(path)
+        return (metadata["cache_mode"] in ("PA_BSND", "PA_NZ") and metadata["soc"] != "ascend950"
+                and float(metadata["qc_qr_scale"]) == float(metadata["kc_scale"]) == 1)
+
+    def is_of_this_operator(self, path):
+        _, metadata = safetensors_bytes.read(path)
+        modes = (metadata["weight_quant_mode"], metadata["kv_cache_quant_mode"])
+        return modes in self.MODES and self.has_its_attributes(path)
+
     def test_cases_of_this_operator(self):
-        paths = [path for path in sorted(GOLDEN.glob("*.safetensors")) if not path.name.startswith("full_")]
+        paths = [path for path in sorted(GOLDEN.glob("*.safetensors")) if self.is_of_this_operator(path)]
         self.assertGreater(len(paths), 25)
         for path in paths:
             with self.subTest(path.name):
@@ -204,8 +217,15 @@ class Golden(CommandLineTest):
                 self.assertIn("the file's expected tensors", text)
                 self.assertIn("compared with the reference", text)
 
+    def test_cases_of_later_versions_are_refused(self):
+        paths = [path for path in sorted(GOLDEN.glob("*.safetensors")) if not self.is_of_this_operator(path)]
+        self.assertGreater(len(paths), 25)
+        for path in paths:
+            with self.subTest(path.name):
+                self.refuse("run", path, "--check", words=(path.name,))
+
     def test_full_int8_is_refused(self):
-        for path in GOLDEN.glob("full_*.safetensors"):
+        for path in filter(self.has_its_attributes, GOLDEN.glob("full_*.safetensors")):
             with self.subTest(path.name):
                 self.refuse("run", path, "--check", words=("full_int8", "does not offer"))
 

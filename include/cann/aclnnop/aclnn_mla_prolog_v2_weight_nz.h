@@ -63,15 +63,17 @@ extern "C" {
  *   dequantScaleWUqQrOptional    (1, N * (D + Dr)), float, with an int8 weightUqQr
  *   dequantScaleWDkvKrOptional   (1, Hckv + Dr), float, with int8 tokens
  *   quantScaleCkvOptional        (1, Hckv), float, with an int8 kvCacheRef: steps per unit. Where there is one scale
- * for the tensor, the first value is it quantScaleCkrOptional        (1, Dr), float, with an int8 krCacheRef
+ *                                for the tensor, the first value is it
+ *   quantScaleCkrOptional        (1, Dr), float, with an int8 krCacheRef
  *   smoothScalesCqOptional       (1, Hcq), float, optional with an int8 weightUqQr
  *   rmsnormEpsilonCq, rmsnormEpsilonCkv   added to the mean square; narrowed to float
  *   cacheModeOptional       "PA_BSND" or "PA_NZ"; read only during the call. Null is refused
  *   queryOut                (B, S, N, Hckv) or (T, N, Hckv)
  *   queryRopeOut            (B, S, N, Dr) or (T, N, Dr), bf16. With an int8 queryOut it is divided by
  *                           dequantScaleQNopeOut and multiplied by quantScaleCkv, so that both parts of a score have
- * one scale dequantScaleQNopeOutOptional (T, N, 1), float, required with an int8 queryOut: the value of one step.
- * Otherwise null, or any float tensor, which is not written
+ *                           one scale
+ *   dequantScaleQNopeOutOptional (T, N, 1), float, required with an int8 queryOut: the value of one step. Otherwise
+ *                                null, or any float tensor, which is not written
  *
  * The tensor handles may be destroyed after the call; the data must stay valid until the stream has done the work.
  * Returns 161001 for a required argument that is null, 161002 and the 561xxx codes for a refused type, shape, format or

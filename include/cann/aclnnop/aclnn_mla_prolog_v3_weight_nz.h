@@ -36,27 +36,30 @@ extern "C" {
  *   4  as 2, to FLOAT8_E4M3FN (likewise)
  *   5  as 2, to HIFLOAT8 (likewise)
  *
- * kvCacheQuantMode says how the key is stored. The three attributes behind it follow from it:
+ * kvCacheQuantMode says how the key is stored. queryQuantMode is 1 with mode 1, ckvkrRepoMode and quantScaleRepoMode
+ * are 1 with mode 3; otherwise they are 0.
  *
- *      kvCacheRef  krCacheRef  queryOut   queryQuantMode  ckvkrRepoMode, quantScaleRepoMode
- *   0  bf16        bf16        bf16       0               0              bf16
- *   1  8-bit       bf16        8-bit      1               0              one scale for the tensor
- *   2  int8        int8        bf16       0               0              a scale for each column
- *   3  8-bit       empty       bf16       0               1              a scale for each 128 columns of a token. A row
- *                                                                        of kvCacheRef has Hckv bytes of values, Dr
- * bf16 rope values, then Hckv / 128 floats: 656 bytes
+ *      kvCacheRef  krCacheRef  queryOut
+ *   0  bf16        bf16        bf16
+ *   1  8-bit       bf16        8-bit     one scale for the tensor
+ *   2  int8        int8        bf16      a scale for each column
+ *   3  8-bit       empty       bf16      a scale for each 128 columns of a token: a row of kvCacheRef has Hckv bytes of
+ *                                        values, Dr bf16 rope values, then Hckv / 128 floats; 656 bytes
  *
- * cacheModeOptional says where a token's row is; BlockSize is the number of rows of a page, NZ the order of a page's
- * bytes.
+ * cacheModeOptional says where a token's row of W elements is. A page has BlockSize rows.
  *
- *                   tokenX         caches                        cacheIndexOptional           actualSeqLenOptional
- *   "PA_BSND"       either form    (BlockNum, BlockSize, 1, W)   (B, S) or (T): rows          null
- *   "PA_NZ"         either form    (BlockNum, BlockSize, 1, W)   (B, S) or (T): rows          null
- *   "PA_BLK_BSND"   (B, S, He)     (BlockNum, BlockSize, 1, W)   (B, ceil(S / BlockSize)): pages of each sequence,
- * which is written from the first row on; null (T, He)        (BlockNum, BlockSize, 1, W)   1 dimension: pages of all
- * (B), int32: ascending ends sequences, one after another of the sequences "PA_BLK_NZ"     as PA_BLK_BSND, each page's
- * bytes in the order of NZ "BSND"          (B, S, He)     (B, S, 1, W)                  null null "TND"           (T,
- * He)        (T, 1, W)                     null                         null
+ *                   tokenX       caches                       cacheIndexOptional                     actualSeqLen
+ *   "PA_BSND"       either form  (BlockNum, BlockSize, 1, W)  (B, S) or (T): rows                    null
+ *   "PA_NZ"         either form  (BlockNum, BlockSize, 1, W)  (B, S) or (T): rows                    null
+ *   "PA_BLK_BSND"   (B, S, He)   (BlockNum, BlockSize, 1, W)  (B, ceil(S / BlockSize)): pages        null
+ *                   (T, He)      (BlockNum, BlockSize, 1, W)  one dimension, any length: pages       (B), int32
+ *   "PA_BLK_NZ"     as PA_BLK_BSND
+ *   "BSND"          (B, S, He)   (B, S, 1, W)                 null                                   null
+ *   "TND"           (T, He)      (T, 1, W)                    null                                   null
+ *
+ * In the modes of pages (BLK) a sequence is written from the first row of its first page on. actualSeqLenOptional holds
+ * where each sequence ends, ascending to T; the pages of the sequences follow each other, ceil(length / BlockSize) for
+ * each. In the modes NZ the bytes of a page lie in the order of FRACTAL_NZ.
  *
  * A null cacheModeOptional means "PA_BSND". kvCacheQuantMode 3 goes with PA_BSND, BSND and TND. A negative row or page
  * is not written; the last of several tokens with one row wins. Caches may be strided.
@@ -78,8 +81,10 @@ extern "C" {
  *   cacheIndexOptional      see above, int64
  *   dequantScaleXOptional        (T, 1), float, with weightQuantMode 2, 4, 5; (T, He / 32), E8M0, with 3
  *   dequantScaleWDqOptional      (1, Hcq), float, likewise; (Hcq, He / 32), E8M0
- *   dequantScaleWUqQrOptional    (1, N * (D + Dr)), float, with weightQuantMode 1, 2, 4, 5; (N * (D + Dr), Hcq / 32),
- * E8M0 dequantScaleWDkvKrOptional   (1, Hckv + Dr), float, with weightQuantMode 2, 4, 5; (Hckv + Dr, He / 32), E8M0
+ *   dequantScaleWUqQrOptional    (1, N * (D + Dr)), float, with weightQuantMode 1, 2, 4, 5;
+ *                                (N * (D + Dr), Hcq / 32), E8M0, with 3
+ *   dequantScaleWDkvKrOptional   (1, Hckv + Dr), float, with weightQuantMode 2, 4, 5;
+ *                                (Hckv + Dr, He / 32), E8M0, with 3
  *   quantScaleCkvOptional        (1), float, with kvCacheQuantMode 1; (1, Hckv) with 2: steps per unit
  *   quantScaleCkrOptional        (1, Dr), float, with kvCacheQuantMode 2
  *   smoothScalesCqOptional       (1, Hcq), float, optional with weightQuantMode 1, 2, 4, 5
@@ -87,21 +92,23 @@ extern "C" {
  *   kNopeClipAlphaOptional       (1), float, with kvCacheQuantMode 3 and int8: each group is clipped to alpha times its
  *                                largest magnitude
  *   rmsnormEpsilonCq, rmsnormEpsilonCkv   added to the mean square; narrowed to float
- *   tileSize                128, in every scenario
- *   qcQrScale, kcScale      factors of the normalised query and key ranks; narrowed to float; 1 is none
- *   queryOut                (B, S, N, Hckv) or (T, N, Hckv)
- *   queryRopeOut            (B, S, N, Dr) or (T, N, Dr), bf16. With kvCacheQuantMode 1 it is divided by
- *                           dequantScaleQNopeOut and multiplied by quantScaleCkv, so that both parts of a score have
- * one scale dequantScaleQNopeOutOptional (T, N, 1), float, with kvCacheQuantMode 1, otherwise null: the value of one
- * step queryNormOutOptional         (B, S, Hcq) or (T, Hcq), bf16 or 8-bit, or null: the query rank as it enters
- * weightUqQr dequantScaleQNormOutOptional (T, 1), float, with queryNormOutOptional and a weightQuantMode but 0; (T, Hcq
- * / 32), E8M0, with 3; otherwise null
+ *   tileSize                     128, in every scenario
+ *   qcQrScale, kcScale           factors of the normalised query and key ranks; narrowed to float; 1 is none
+ *   queryOut                     (B, S, N, Hckv) or (T, N, Hckv)
+ *   queryRopeOut                 (B, S, N, Dr) or (T, N, Dr), bf16. With kvCacheQuantMode 1 it is divided by
+ *                                dequantScaleQNopeOut and multiplied by quantScaleCkv, so that both parts of a score
+ *                                have one scale
+ *   dequantScaleQNopeOutOptional (T, N, 1), float, with kvCacheQuantMode 1, otherwise null: the value of one step
+ *   queryNormOutOptional         (B, S, Hcq) or (T, Hcq), bf16 or 8-bit, or null: the query rank as it enters
+ *                                weightUqQr
+ *   dequantScaleQNormOutOptional (T, 1), float, with queryNormOutOptional and a weightQuantMode but 0;
+ *                                (T, Hcq / 32), E8M0, with 3; otherwise null
  *
  * The tensor handles may be destroyed after the call; the data must stay valid until the stream has done the work.
- * Returns 161001 for a required argument that is null, 161002 for modes that do not exist or go together, for a refused
- * type or memory format and for one of the last three outputs that is missing or superfluous; 561002 for a refused
- * shape, optional tensor or other attribute. aclGetRecentErrMsg says which argument, what was expected and what was
- * found. */
+ * Returns 161001 for a required argument that is null, 161002 for modes that do not exist or do not go together, for a
+ * refused type or memory format and for one of the last three outputs that is missing or superfluous; 561002 for a
+ * refused shape, optional tensor or other attribute. aclGetRecentErrMsg says which argument, what was expected and what
+ * was found. */
 ACLNN_API aclnnStatus aclnnMlaPrologV3WeightNzGetWorkspaceSize(
     const aclTensor *tokenX, const aclTensor *weightDq, const aclTensor *weightUqQr, const aclTensor *weightUk,
     const aclTensor *weightDkvKr, const aclTensor *rmsnormGammaCq, const aclTensor *rmsnormGammaCkv,

@@ -133,8 +133,17 @@ mlap_cann_report ToReport(const PreparedCall& prepared, const StageTimes& times)
   report.op = prepared.kind.version->phase2;
   report.scenario = prepared.kind.scenario->name;
   report.isa = prepared.kernels->isa;
-  const bool quantized = prepared.mode.QuantizesCq();
-  report.gemm_kernel = quantized ? prepared.kernels->table.gemm_s8.name : prepared.kernels->table.gemm_bf16.name;
+  const KernelTable& kernels = prepared.kernels->table;
+  switch (prepared.mode.CqType()) {
+    case ElementType::kBf16:
+      report.gemm_kernel = kernels.gemm_bf16.name;
+      break;
+    case ElementType::kInt8:
+      report.gemm_kernel = kernels.gemm_s8.name;
+      break;
+    default:
+      report.gemm_kernel = kernels.gemm_f8.name;
+  }
   report.num_threads = prepared.plan.num_workers;
   report.tokens = shape.tokens;
   report.hidden = shape.hidden;
@@ -148,7 +157,8 @@ mlap_cann_report ToReport(const PreparedCall& prepared, const StageTimes& times)
   const double up = elements(shape.q_rank, shape.heads * shape.HeadColumns());
   const double absorb = elements(shape.heads * shape.nope, shape.kv_rank);
   report.flops = 2.0 * static_cast<double>(shape.tokens) * (down + up + absorb);
-  report.weight_bytes = (prepared.mode.QuantizesX() ? 1.0 : 2.0) * down + (quantized ? 1.0 : 2.0) * up + 2.0 * absorb;
+  report.weight_bytes = static_cast<double>(ElementBytes(prepared.mode.TokenType())) * down +
+                        static_cast<double>(ElementBytes(prepared.mode.CqType())) * up + 2.0 * absorb;
   report.num_stages = kNumStages;
   for (int i = 0; i < kNumStages; ++i) {
     report.stage_names[i] = StageName(static_cast<Stage>(i));
@@ -187,7 +197,7 @@ aclnnStatus Launch(std::shared_ptr<const PreparedCall> prepared, void* workspace
     tensors->tensor[param] = slots[i].tensor;
     std::string expected, found;
     if (!tensors->present[param] || CheckTensorMemory(param, slots[i].tensor, &expected, &found)) continue;
-    return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(version.phase2, ParamName(param), expected, found,
+    return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(version.phase2, version.NameOf(param), expected, found,
                                                        "set its address with aclSetTensorAddr before the second step"));
   }
   if (stream == nullptr) {

@@ -1,5 +1,9 @@
 #include "cann/ops/prolog_shapes.h"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "base/weight_view.h"
 #include "cann/ops/size_arithmetic.h"
 
@@ -20,6 +24,7 @@ enum Symbol : int {
   kDr,
   kKvr,
   kB,
+  kS,
   kT,
   kOne,
   kBlockNum,
@@ -29,6 +34,9 @@ enum Symbol : int {
   kDtile,
   kIndices
 };
+
+// A dimension of any length.
+constexpr int64_t kAnyLength = -1;
 
 struct SymbolRow {
   const char* text;
@@ -54,6 +62,7 @@ constexpr SymbolRow kSymbols[] = {
     {"Dr", [](const PrologDims& d) { return d.Dr; }},
     {"Hckv+Dr", [](const PrologDims& d) { return SaturatingAdd(d.Hckv, d.Dr); }},
     {"B", [](const PrologDims& d) { return d.B; }},
+    {"S", [](const PrologDims& d) { return d.S; }},
     {"T", [](const PrologDims& d) { return d.T; }},
     {"1", [](const PrologDims&) { return int64_t{1}; }},
     {"BlockNum", [](const PrologDims& d) { return d.BlockNum; }},
@@ -125,9 +134,54 @@ const std::vector<ShapeRow>& ShapeRows() {
   return kRows;
 }
 
-void Append(ExpectedShape* shape, int64_t dim, const char* symbol) {
-  shape->symbols += shape->dims.empty() ? symbol : std::string(", ") + symbol;
-  shape->dims.push_back(dim);
+const std::vector<Symbol>& SymbolsOf(Param param, const CallKind& kind, const PrologDims& dims) {
+  return std::find_if(ShapeRows().begin(), ShapeRows().end(),
+                      [&](const ShapeRow& row) { return row.param == param && row.applies(kind, dims); })
+      ->shape;
+}
+
+struct Shape {
+  std::array<int64_t, 5> dims{};
+  size_t rank = 0;
+};
+
+// The shape's dimensions, and their symbols' text if that is asked for.
+Shape Expand(const std::vector<Symbol>& symbols, const PrologDims& dims, std::string* text) {
+  Shape shape;
+  const auto append = [&](Symbol symbol) {
+    if (text != nullptr) *text += (shape.rank == 0 ? "" : ", ") + std::string(kSymbols[symbol].text);
+    shape.dims[shape.rank++] = kSymbols[symbol].value(dims);
+  };
+  for (const Symbol symbol : symbols) {
+    if (symbol != kLead) {
+      append(symbol);
+    } else if (dims.is_fused) {
+      append(kT);
+    } else {
+      append(kB);
+      append(kS);
+    }
+  }
+  return shape;
+}
+
+// A weight's matrix as fractals.
+Shape FractalsOf(const Shape& matrix, aclDataType dtype) {
+  const int64_t c0 = kFractalRowBytes / DtypeBytes(dtype);
+  const int64_t k = matrix.dims[0];
+  const int64_t n = matrix.dims[1];
+  // Without +15: k and n may be as large as an int64 holds.
+  const int64_t fractal_rows = k / kFractalRows + (k % kFractalRows != 0 ? 1 : 0);
+  const int64_t fractal_columns = n / c0 + (n % c0 != 0 ? 1 : 0);
+  return {{fractal_columns, fractal_rows, kFractalRows, c0}, 4};
+}
+
+bool HasShape(const TensorDescriptor& tensor, const Shape& shape) {
+  if (tensor.rank != shape.rank) return false;
+  for (size_t i = 0; i < tensor.rank; ++i) {
+    if (shape.dims[i] != kAnyLength && shape.dims[i] != tensor.view_dims[i]) return false;
+  }
+  return true;
 }
 
 // The columns of a FRACTAL_NZ weight: of the matrix, or of its fractals.
@@ -164,42 +218,23 @@ PrologDims ReadDims(const PrologTensors& tensors, const CacheMode& cache_mode) {
   return dims;
 }
 
-bool HasShape(const TensorDescriptor& tensor, const ExpectedShape& shape) {
-  if (tensor.rank != shape.dims.size()) return false;
-  for (size_t i = 0; i < tensor.rank; ++i) {
-    if (shape.dims[i] != kAnyLength && shape.dims[i] != tensor.view_dims[i]) return false;
-  }
-  return true;
+bool HasExpectedShape(const TensorDescriptor& tensor, Param param, const CallKind& kind, const PrologDims& dims) {
+  const Shape shape = Expand(SymbolsOf(param, kind, dims), dims, nullptr);
+  return HasShape(tensor, shape) || (IsNzWeight(param) && HasShape(tensor, FractalsOf(shape, tensor.dtype)));
 }
 
-std::vector<ExpectedShape> ExpectedShapes(Param param, const CallKind& kind, const PrologDims& dims,
-                                          aclDataType dtype) {
-  ExpectedShape shape;
-  for (const ShapeRow& row : ShapeRows()) {
-    if (row.param != param || !row.applies(kind, dims)) continue;
-    for (const Symbol symbol : row.shape) {
-      if (symbol == kLead && !dims.is_fused) {
-        Append(&shape, dims.B, "B");
-        Append(&shape, dims.S, "S");
-      } else if (symbol == kLead) {
-        Append(&shape, dims.T, "T");
-      } else {
-        Append(&shape, kSymbols[symbol].value(dims), kSymbols[symbol].text);
-      }
-    }
-    break;
-  }
-  shape.symbols = "(" + shape.symbols + ")";
-  if (!IsNzWeight(param)) return {shape};
-
-  const int64_t c0 = kFractalRowBytes / DtypeBytes(dtype);
-  const int64_t k = shape.dims[0];
-  const int64_t n = shape.dims[1];
-  // Without +15: k and n may be as large as an int64 holds.
-  const int64_t fractal_rows = k / kFractalRows + (k % kFractalRows != 0 ? 1 : 0);
-  const int64_t fractal_columns = n / c0 + (n % c0 != 0 ? 1 : 0);
-  return {shape,
-          {{fractal_columns, fractal_rows, kFractalRows, c0}, "(n/C0, k/16, 16, C0) of (k, n) = " + shape.symbols}};
+std::string ExpectedShapeText(const TensorDescriptor& tensor, Param param, const CallKind& kind,
+                              const PrologDims& dims) {
+  std::string symbols;
+  const Shape shape = Expand(SymbolsOf(param, kind, dims), dims, &symbols);
+  symbols = "(" + symbols + ")";
+  // A length that may be any has no number.
+  if (shape.rank == 1 && shape.dims[0] == kAnyLength) return symbols;
+  std::string text = DimsText(shape.dims.data(), shape.rank) + " = " + symbols;
+  if (!IsNzWeight(param)) return text;
+  const Shape fractals = FractalsOf(shape, tensor.dtype);
+  return text + " or " + DimsText(fractals.dims.data(), fractals.rank) +
+         " = (n/C0, k/16, 16, C0) of (k, n) = " + symbols;
 }
 
 }  // namespace mlap::cann

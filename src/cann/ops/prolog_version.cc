@@ -5,13 +5,11 @@
 namespace mlap::cann {
 namespace {
 
-const std::vector<Param>& OrderOfV1() {
-  static const auto& kOrder = *new std::vector<Param>{
-      kTokenX,         kWeightDq,        kWeightUqQr,        kWeightUk,           kWeightDkvKr,   kGammaCq,
-      kGammaCkv,       kRopeSin,         kRopeCos,           kCacheIndex,         kKvCache,       kKrCache,
-      kDequantScaleX,  kDequantScaleWDq, kDequantScaleWUqQr, kDequantScaleWDkvKr, kQuantScaleCkv, kQuantScaleCkr,
-      kSmoothScalesCq, kQueryOut,        kQueryRopeOut};
-  return kOrder;
+std::vector<Param> OrderOfV1() {
+  return {kTokenX,         kWeightDq,        kWeightUqQr,        kWeightUk,           kWeightDkvKr,   kGammaCq,
+          kGammaCkv,       kRopeSin,         kRopeCos,           kCacheIndex,         kKvCache,       kKrCache,
+          kDequantScaleX,  kDequantScaleWDq, kDequantScaleWUqQr, kDequantScaleWDkvKr, kQuantScaleCkv, kQuantScaleCkr,
+          kSmoothScalesCq, kQueryOut,        kQueryRopeOut};
 }
 
 std::vector<Param> OrderOfV2() {
@@ -20,6 +18,7 @@ std::vector<Param> OrderOfV2() {
   return order;
 }
 
+// The caches stand before cacheIndex.
 std::vector<Param> OrderOfV3() {
   return {kTokenX,
           kWeightDq,
@@ -64,7 +63,9 @@ bool Fits(const PrologVersion& version, Devices device, const PrologTensors& ten
 
 }  // namespace
 
-bool PrologVersion::Has(Param param) const { return std::find(order.begin(), order.end(), param) != order.end(); }
+const char* PrologVersion::NameOf(Param param) const {
+  return param == kCacheIndex && !requires_cache_index ? "cacheIndexOptional" : ParamName(param);
+}
 
 bool PrologVersion::Requires(Param param) const {
   if (param == kCacheIndex) return requires_cache_index;
@@ -78,34 +79,50 @@ bool PrologVersion::Offers(const Scenario& scenario, Devices device) const {
 // The versions are never destroyed, like every static of the library: a call may come while the program ends.
 
 const PrologVersion& VersionV1() {
-  static const PrologVersion& kVersion = *new PrologVersion{
-      LimitsOfV1(), "aclnnMlaPrologGetWorkspaceSize", "aclnnMlaProlog", OrderOfV1(), false, true, "BNSD", false, false};
+  static const PrologVersion& kVersion = *[] {
+    auto* version = new PrologVersion{LimitsOfV1()};
+    version->phase1 = "aclnnMlaPrologGetWorkspaceSize";
+    version->phase2 = "aclnnMlaProlog";
+    version->order = OrderOfV1();
+    version->has_modes = false;
+    version->requires_cache_index = true;
+    version->default_cache_mode = "BNSD";
+    version->checks_row_width = false;
+    version->takes_one_ckv_scale = false;
+    return version;
+  }();
   return kVersion;
 }
 
 const PrologVersion& VersionV2() {
-  static const PrologVersion& kVersion = *new PrologVersion{LimitsOfV2(),
-                                                            "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
-                                                            "aclnnMlaPrologV2WeightNz",
-                                                            OrderOfV2(),
-                                                            false,
-                                                            true,
-                                                            "BNSD",
-                                                            false,
-                                                            false};
+  static const PrologVersion& kVersion = *[] {
+    auto* version = new PrologVersion{LimitsOfV2()};
+    version->phase1 = "aclnnMlaPrologV2WeightNzGetWorkspaceSize";
+    version->phase2 = "aclnnMlaPrologV2WeightNz";
+    version->order = OrderOfV2();
+    version->has_modes = false;
+    version->requires_cache_index = true;
+    version->default_cache_mode = "BNSD";
+    version->checks_row_width = false;
+    version->takes_one_ckv_scale = false;
+    return version;
+  }();
   return kVersion;
 }
 
 const PrologVersion& VersionV3() {
-  static const PrologVersion& kVersion = *new PrologVersion{LimitsOfV3(),
-                                                            "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
-                                                            "aclnnMlaPrologV3WeightNz",
-                                                            OrderOfV3(),
-                                                            true,
-                                                            false,
-                                                            "PA_BSND",
-                                                            true,
-                                                            true};
+  static const PrologVersion& kVersion = *[] {
+    auto* version = new PrologVersion{LimitsOfV3()};
+    version->phase1 = "aclnnMlaPrologV3WeightNzGetWorkspaceSize";
+    version->phase2 = "aclnnMlaPrologV3WeightNz";
+    version->order = OrderOfV3();
+    version->has_modes = true;
+    version->requires_cache_index = false;
+    version->default_cache_mode = "PA_BSND";
+    version->checks_row_width = true;
+    version->takes_one_ckv_scale = true;
+    return version;
+  }();
   return kVersion;
 }
 

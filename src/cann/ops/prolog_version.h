@@ -16,17 +16,18 @@ namespace mlap::cann {
 constexpr Devices DeviceOf(Soc soc) { return soc == Soc::kNone ? kCpu : soc == Soc::kAscend950 ? kAscend950 : kA2A3; }
 
 struct PrologVersion : VersionLimits {
-  const char* phase1;  // the first step's function
-  const char* phase2;
-  std::vector<Param> order;  // the prototype's tensors, inputs before outputs
+  const char* phase1 = nullptr;  // the first step's function
+  const char* phase2 = nullptr;
+  std::vector<Param> order = {};  // the prototype's tensors, inputs before outputs
   // Whether attributes choose the scenario. Otherwise types do, and there are neither modes nor factors.
-  bool has_modes;
-  bool requires_cache_index;
-  const char* default_cache_mode;  // what null means
-  bool checks_row_width;           // whether kvCacheRef's last dimension is the scenario's; otherwise any that suffices
-  bool takes_one_ckv_scale;        // per tensor: quantScaleCkv is (1), otherwise (1, Hckv) with one value of use
+  bool has_modes = false;
+  bool requires_cache_index = false;
+  const char* default_cache_mode = nullptr;  // what null means
+  bool checks_row_width = false;  // whether kvCacheRef's last dimension is the scenario's; otherwise any that suffices
+  bool takes_one_ckv_scale = false;  // per tensor: quantScaleCkv is (1), otherwise (1, Hckv) with one value of use
 
-  bool Has(Param param) const;
+  // The parameter's name in the version's prototype.
+  const char* NameOf(Param param) const;
   bool Requires(Param param) const;
   bool Offers(const Scenario& scenario, Devices device) const;
 };

@@ -10,83 +10,31 @@ constexpr Presence kNo = Presence::kForbidden;
 constexpr Presence kMay = Presence::kOptional;
 constexpr Presence kMust = Presence::kRequired;
 
+constexpr aclDataType kE4m3 = ACL_FLOAT8_E4M3FN;
+
+constexpr auto kPlain = KvQuant::kNone;
+constexpr auto kTensor = KvQuant::kPerTensor;
+constexpr auto kChannel = KvQuant::kPerChannel;
+constexpr auto kGroup = KvQuant::kPerGroup;
+
 // What weightQuantMode decides. In the order of WeightQuant.
 struct WeightQuantRow {
   const char* name;
   aclDataType token_x;
-  aclDataType weight_uq_qr;
-  aclDataType eight_bit;  // what values are quantised to: cQ, and the key and the query where kvCacheQuantMode says so
-  aclDataType query_norm;
+  aclDataType weight_uq_qr;  // and cQ's; the key's and the query's where kvCacheQuantMode quantises them
   aclDataType scale;
-  Presence full_scales;
-  Presence uq_qr_scale;
   Presence smooth;
   Presence clip_alpha;  // with a per-group cache
   std::initializer_list<KvQuant> kv_quants;
 };
 
-constexpr auto kPlainKv = KvQuant::kNone;
-constexpr auto kTensorKv = KvQuant::kPerTensor;
-constexpr auto kChannelKv = KvQuant::kPerChannel;
-constexpr auto kGroupKv = KvQuant::kPerGroup;
-
 const WeightQuantRow kWeightQuants[] = {
-    {"non-quant", ACL_BF16, ACL_BF16, ACL_DT_UNDEFINED, ACL_BF16, ACL_FLOAT, kNo, kNo, kNo, kNo, {kPlainKv}},
-    {"partial",
-     ACL_BF16,
-     ACL_INT8,
-     ACL_INT8,
-     ACL_INT8,
-     ACL_FLOAT,
-     kNo,
-     kMust,
-     kMay,
-     kMust,
-     {kPlainKv, kChannelKv, kGroupKv}},
-    {"int8 full",
-     ACL_INT8,
-     ACL_INT8,
-     ACL_INT8,
-     ACL_INT8,
-     ACL_FLOAT,
-     kMust,
-     kMust,
-     kMay,
-     kMust,
-     {kPlainKv, kTensorKv, kGroupKv}},
-    {"mxfp8 full",
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT8_E8M0,
-     kMust,
-     kMust,
-     kNo,
-     kNo,
-     {kPlainKv, kTensorKv, kGroupKv}},
-    {"fp8 full",
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT8_E4M3FN,
-     ACL_FLOAT,
-     kMust,
-     kMust,
-     kMay,
-     kNo,
-     {kPlainKv, kTensorKv, kGroupKv}},
-    {"hif8 full",
-     ACL_HIFLOAT8,
-     ACL_HIFLOAT8,
-     ACL_HIFLOAT8,
-     ACL_HIFLOAT8,
-     ACL_FLOAT,
-     kMust,
-     kMust,
-     kMay,
-     kNo,
-     {kPlainKv, kTensorKv, kGroupKv}},
+    {"non-quant", ACL_BF16, ACL_BF16, ACL_FLOAT, kNo, kNo, {kPlain}},
+    {"partial", ACL_BF16, ACL_INT8, ACL_FLOAT, kMay, kMust, {kPlain, kChannel, kGroup}},
+    {"int8 full", ACL_INT8, ACL_INT8, ACL_FLOAT, kMay, kMust, {kPlain, kTensor, kGroup}},
+    {"mxfp8 full", kE4m3, kE4m3, ACL_FLOAT8_E8M0, kNo, kNo, {kPlain, kTensor, kGroup}},
+    {"fp8 full", kE4m3, kE4m3, ACL_FLOAT, kMay, kNo, {kPlain, kTensor, kGroup}},
+    {"hif8 full", ACL_HIFLOAT8, ACL_HIFLOAT8, ACL_FLOAT, kMay, kNo, {kPlain, kTensor, kGroup}},
 };
 
 // What kvCacheQuantMode decides. In the order of KvQuant.
@@ -107,7 +55,7 @@ constexpr KvQuantRow kKvQuants[] = {
 Scenario MakeScenario(size_t weight_quant, KvQuant kv_quant) {
   const WeightQuantRow& weights = kWeightQuants[weight_quant];
   const KvQuantRow& kv = kKvQuants[static_cast<size_t>(kv_quant)];
-  const auto type = [&](bool is_8_bit) { return is_8_bit ? weights.eight_bit : ACL_BF16; };
+  const auto type = [&](bool is_8_bit) { return is_8_bit ? weights.weight_uq_qr : ACL_BF16; };
   Scenario scenario = {};
   // Never freed, like every static of the library: a call may come while the program ends.
   scenario.name = (new std::string(std::string(weights.name) + kv.suffix))->c_str();
@@ -118,10 +66,10 @@ Scenario MakeScenario(size_t weight_quant, KvQuant kv_quant) {
   scenario.kv_cache = type(kv.kv_is_8_bit);
   scenario.kr_cache = type(kv.kr_is_8_bit);
   scenario.query = type(kv.query_is_8_bit);
-  scenario.query_norm = weights.query_norm;
+  scenario.query_norm = weights.weight_uq_qr;
   scenario.scale = weights.scale;
-  scenario.full_scales = weights.full_scales;
-  scenario.uq_qr_scale = weights.uq_qr_scale;
+  scenario.full_scales = weights.token_x == ACL_BF16 ? kNo : kMust;
+  scenario.uq_qr_scale = weights.weight_uq_qr == ACL_BF16 ? kNo : kMust;
   scenario.smooth = weights.smooth;
   scenario.clip_alpha = kv_quant == KvQuant::kPerGroup ? weights.clip_alpha : kNo;
   return scenario;

@@ -1,6 +1,6 @@
 // What the opaque handles of the C interface stand for.
-#ifndef MLAP_API_HANDLE_TABLE_H_
-#define MLAP_API_HANDLE_TABLE_H_
+#ifndef MLAP_API_HANDLE_REGISTRY_H_
+#define MLAP_API_HANDLE_REGISTRY_H_
 
 #include <cstdint>
 #include <memory>
@@ -50,4 +50,4 @@ class HandleTable {
 
 }  // namespace mlap
 
-#endif  // MLAP_API_HANDLE_TABLE_H_
+#endif  // MLAP_API_HANDLE_REGISTRY_H_

@@ -1,0 +1,68 @@
+#include "cann/ops/call_check.h"
+
+#include "cann/ops/prolog_presence.h"
+#include "cann/runtime/recent_error.h"
+
+namespace mlap::cann {
+
+bool IsPlain(aclFormat format) {
+  return format == ACL_FORMAT_ND || format == ACL_FORMAT_NCHW || format == ACL_FORMAT_NCL || format == ACL_FORMAT_NCDHW;
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  }
+  return text;
+}
+
+CallCheck::CallCheck(const PrologVersion& version, Soc soc, const PrologParams& params, CheckedCall* call)
+    : version_(version), params_(params), call_(*call), kind_(call->kind), tensors_(call->tensors) {
+  kind_.version = &version;
+  kind_.device = DeviceOf(soc);
+}
+
+Presence CallCheck::PresenceOf(Param param, bool has_query_norm) const {
+  return ExpectedPresence(kind_, param, tensors_[kTokenX].rank == 2, has_query_norm);
+}
+
+bool CallCheck::IsIgnored(Param param) const {
+  return IsOutput(param) && PresenceOf(param, tensors_.present[kQueryNormOut]) == Presence::kIgnored;
+}
+
+std::string CallCheck::InScenario() const {
+  const std::string scenario = std::string(" in the scenario '") + kind_.scenario->name + "' ";
+  if (version_.has_modes) {
+    return scenario + "(weightQuantMode " + std::to_string(params_.weight_quant_mode) + ", kvCacheQuantMode " +
+           std::to_string(params_.kv_cache_quant_mode) + ")";
+  }
+  return scenario + "(as tokenX is " + DtypeName(tensors_[kTokenX].dtype) + ", weightUqQr " +
+         DtypeName(tensors_[kWeightUqQr].dtype) + ", kvCacheRef " + DtypeName(tensors_[kKvCache].dtype) +
+         (version_.Offers(*kind_.scenario, kind_.device)
+              ? ")"
+              : std::string("), for which ") + version_.name + " has no kernel in any case)");
+}
+
+std::string CallCheck::Why(Param param) const {
+  if (param == kDequantScaleQNormOut && kind_.scenario->weight_quant != WeightQuant::kNone) {
+    return params_.handles[kQueryNormOut] != nullptr ? " beside queryNormOutOptional" : " without queryNormOutOptional";
+  }
+  if (param == kCacheIndex || param == kActualSeqLen) {
+    return std::string(" with cacheModeOptional \"") + kind_.cache_mode->name + "\" and tokens as " +
+           (tensors_[kTokenX].rank == 2 ? "(T, He)" : "(B, S, He)");
+  }
+  return InScenario();
+}
+
+aclnnStatus CallCheck::Refuse(aclnnStatus status, const char* parameter, const std::string& expected,
+                              const std::string& found, const std::string& advice) const {
+  return FailOp(status, RefusalText(version_.phase1, parameter, expected, found, advice));
+}
+
+aclnnStatus CallCheck::Refuse(aclnnStatus status, Param param, const std::string& expected, const std::string& found,
+                              const std::string& advice) const {
+  return Refuse(status, version_.NameOf(param), expected, found, advice);
+}
+
+}  // namespace mlap::cann
