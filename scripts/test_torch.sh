@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 scripts/install_packages.sh test
 python="$(scripts/python_env.sh current-torch)"
-cmake -S . -B build/current-torch -G Ninja -DMLAP_BUILD_PYTHON=ON -DMLAP_BUILD_TESTS=OFF -DMLAP_BUILD_TOOLS=OFF \
+cmake -S . -B build/current-torch -G Ninja -DMLAP_BUILD_PYTHON=ON -DMLAP_BUILD_TESTS=OFF -DMLAP_BUILD_TOOLS=OFF -DMLAP_BUILD_CANN=OFF \
   -DPython_EXECUTABLE="$python" >/dev/null
 cmake --build build/current-torch --target mlap_python
 export PYTHONPATH="$PWD/build/current-torch/python"
