@@ -64,17 +64,16 @@ nb::dict Standards() {
   return standards;
 }
 
-// (is_accepted, reasons). sizes: the layer's six, batch, sequence, block_size; modes: cache_mode, weight_quant, kv_quant,
-// rope_style.
+// (is_accepted, reasons). sizes: the layer's six, batch, sequence, block_size; modes: cache_mode, weight_quant,
+// kv_quant, rope_style.
 nb::tuple CheckLimits(const std::string& soc, int version, const nb::tuple& sizes, const nb::tuple& modes) {
   if (sizes.size() != 9 || modes.size() != 4) throw nb::value_error("nine sizes and four modes are expected");
   mlap_limits_args args = {};
   args.struct_size = sizeof(args);
   args.soc = soc.c_str();
   args.version = version;
-  int64_t* const members[] = {&args.dims.hidden, &args.dims.q_rank,  &args.dims.heads,
-                              &args.dims.nope,   &args.dims.rope,    &args.dims.kv_rank,
-                              &args.batch,       &args.sequence,     &args.block_size};
+  int64_t* const members[] = {&args.dims.hidden,  &args.dims.q_rank, &args.dims.heads, &args.dims.nope, &args.dims.rope,
+                              &args.dims.kv_rank, &args.batch,       &args.sequence,   &args.block_size};
   for (size_t i = 0; i < std::size(members); ++i) *members[i] = nb::cast<int64_t>(sizes[i]);
   args.cache_mode = static_cast<mlap_cache_mode>(nb::cast<int>(modes[0]));
   args.weight_quant = static_cast<mlap_weight_quant>(nb::cast<int>(modes[1]));

@@ -91,7 +91,6 @@ constexpr TensorMember<mlap_exact_results> kExactResults[] = {
     {"k_r", &mlap_exact_results::k_r},
 };
 
-
 class Weights {
  public:
   Weights(const nb::tuple& tensors, int ownership, const nb::tuple& dims) {
@@ -113,9 +112,8 @@ class Weights {
     facts.struct_size = sizeof(facts);
     ThrowIfFailed(mlap_weights_query(handle_, &facts));
     const mlap_dims& dims = facts.dims;
-    return nb::make_tuple(
-        nb::make_tuple(dims.hidden, dims.q_rank, dims.heads, dims.nope, dims.rope, dims.kv_rank),
-        static_cast<int>(facts.weight_quant), static_cast<int>(facts.ownership), facts.owned_bytes);
+    return nb::make_tuple(nb::make_tuple(dims.hidden, dims.q_rank, dims.heads, dims.nope, dims.rope, dims.kv_rank),
+                          static_cast<int>(facts.weight_quant), static_cast<int>(facts.ownership), facts.owned_bytes);
   }
 
   const mlap_weights* handle() const { return handle_; }

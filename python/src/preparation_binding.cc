@@ -36,8 +36,7 @@ void SplitKvBProj(nb::handle kv_b_proj, nb::handle weight_uk, nb::handle weight_
 void RopeReorder(nb::handle from, int64_t group, int64_t rope, int order, nb::handle to) {
   const mlap_tensor source = ToTensor(from);
   const mlap_tensor target = ToTensor(to);
-  CallUnlocked(
-      [&] { return mlap_rope_reorder(&source, group, rope, static_cast<mlap_rope_order>(order), &target); });
+  CallUnlocked([&] { return mlap_rope_reorder(&source, group, rope, static_cast<mlap_rope_order>(order), &target); });
 }
 
 // numbers: base, factor, original_max_position, beta_fast, beta_slow, mscale, mscale_all_dim

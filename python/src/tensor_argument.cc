@@ -43,9 +43,8 @@ mlap_tensor ToTensor(nb::handle object) {
 void DefineErrors(nb::module_& module) {
   // One exception for both who catches IndexError and who catches what a wrong argument raises.
   nb::tuple bases = nb::make_tuple(nb::handle(PyExc_IndexError), nb::handle(PyExc_ValueError));
-  nb::object error = nb::steal(PyErr_NewExceptionWithDoc("mlaprolog.CacheIndexError",
-                                                         "A cache index beyond the cache; nothing was written.",
-                                                         bases.ptr(), nullptr));
+  nb::object error = nb::steal(PyErr_NewExceptionWithDoc(
+      "mlaprolog.CacheIndexError", "A cache index beyond the cache; nothing was written.", bases.ptr(), nullptr));
   if (!error.is_valid()) throw nb::python_error();
   module.attr("CacheIndexError") = error;
   nb::register_exception_translator(

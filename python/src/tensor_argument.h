@@ -10,8 +10,8 @@
 
 namespace mlap::python {
 
-// What Python knows of a tensor: None, or (address, dtype, layout, dims) or (address, dtype, layout, dims, strides), all
-// integers and tuples of them. Whoever makes the tuple keeps the memory alive until the call has returned.
+// What Python knows of a tensor: None, or (address, dtype, layout, dims) or (address, dtype, layout, dims, strides),
+// all integers and tuples of them. Whoever makes the tuple keeps the memory alive until the call has returned.
 mlap_tensor ToTensor(nanobind::handle object);
 
 // A member of one of the library's argument structs, by the name it has in messages.

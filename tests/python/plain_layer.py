@@ -4,6 +4,7 @@ The formula is written from the operator's definition alone: in binary64, on the
 for, with no rounding and no quantisation on the way.
 """
 
+import functools
 import pathlib
 import sys
 
@@ -81,20 +82,28 @@ def eight_bit(values, weights):
     return values.astype(E4M3)
 
 
+@functools.lru_cache(maxsize=None)
+def layer_of(weights, seed):
+    """The three matrices, which many calls share."""
+    random = np.random.default_rng(seed + 1000)
+    down = "bf16" if weights == "uq_qr_int8" else weights
+    up = "int8" if weights == "uq_qr_int8" else weights
+    return {
+        "weight_dq": Quantised(random.normal(size=(HIDDEN, Q_RANK)) / HIDDEN**0.5, down),
+        "weight_uq_qr": Quantised(random.normal(size=(Q_RANK, HEADS * (NOPE + ROPE))) / Q_RANK**0.5, up),
+        "weight_dkv_kr": Quantised(random.normal(size=(HIDDEN, KV_RANK + ROPE)) / HIDDEN**0.5, down),
+    }
+
+
 class Call:
     """Tokens, tables, caches and scales of one call, and the arguments for mlaprolog.prolog."""
 
     def __init__(self, weights="bf16", key="bf16", mode="PA_BSND", has_sequences=False, tokens=6, seed=5):
         self.weights_kind, self.key, self.mode = weights, key, mode
         random = np.random.default_rng(seed)
+        self.layer = layer_of(weights, seed)
         is_full = weights not in ("bf16", "uq_qr_int8")
         down = weights if is_full else "bf16"
-        up = {"uq_qr_int8": "int8"}.get(weights, weights)
-        self.layer = {
-            "weight_dq": Quantised(random.normal(size=(HIDDEN, Q_RANK)) / HIDDEN**0.5, down),
-            "weight_uq_qr": Quantised(random.normal(size=(Q_RANK, HEADS * (NOPE + ROPE))) / Q_RANK**0.5, up),
-            "weight_dkv_kr": Quantised(random.normal(size=(HIDDEN, KV_RANK + ROPE)) / HIDDEN**0.5, down),
-        }
         self.weight_uk = (random.normal(size=(HEADS, NOPE, KV_RANK)) / NOPE**0.5).astype(BF16)
         self.gamma_cq = random.uniform(0.5, 1.5, Q_RANK).astype(BF16)
         self.gamma_ckv = random.uniform(0.5, 1.5, KV_RANK).astype(BF16)
