@@ -162,9 +162,9 @@ class WeightsMaker {
         to_.mode.weight_quant = row.quant;
         return;
       }
-      legal_up = legal_up.empty()                ? DtypeText(row.up)
-                 : legal_up == DtypeText(row.up) ? legal_up
-                                                 : legal_up + " or " + DtypeText(row.up);
+      // Two rows differ in their scales only.
+      const std::string up = DtypeText(row.up);
+      if (legal_up.find(up) == std::string::npos) legal_up.append(legal_up.empty() ? "" : " or ").append(up);
     }
     if (legal_up.empty()) {
       checks_.Refuse("weight_dkv_kr", "BF16, INT8, FLOAT8_E4M3 or HIFLOAT8", DtypeText(in_.weight_dkv_kr.dtype));

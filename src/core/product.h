@@ -11,13 +11,14 @@ namespace mlap {
 
 // Rows of tokens: x, or cQ.
 struct TokenRows {
-  const void* data = nullptr;  // [tokens, width]
+  const void* data = nullptr;  // [tokens, width], rows `stride` elements apart
   ElementType type = ElementType::kBf16;
   int64_t width = 0;
+  int64_t stride = 0;
   const float* scale = nullptr;       // [tokens], the 8-bit types with one scale per token
   const uint8_t* mx_scale = nullptr;  // [tokens, MxGroups(width)], E4M3 with E8M0 scales
 
-  const void* Row(int64_t t) const { return static_cast<const char*>(data) + t * width * ElementBytes(type); }
+  const void* Row(int64_t t) const { return static_cast<const char*>(data) + t * stride * ElementBytes(type); }
 };
 
 // A weight of the rows' type, with the scales of its columns.
@@ -39,9 +40,9 @@ struct ProductPart {
 };
 
 // `out` [row_end - row_begin, column_end - column_begin], rows out_stride elements apart. `scratch` has
-// kGemmScratchBytes.
+// kGemmScratchBytes. `next` is what the caller reads afterwards.
 void RunProduct(const KernelTable& kernels, const TokenRows& rows, const ScaledWeight& weight, const ProductPart& part,
-                void* out, int64_t out_stride, void* scratch);
+                void* out, int64_t out_stride, void* scratch, const NextRead& next = {});
 
 // One row of a product in binary32: widened, or dequantised unless E8M0 scales have done that. `product` holds columns
 // [column_begin, column_end) of the weight for token t of `rows`.

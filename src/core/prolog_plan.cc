@@ -31,6 +31,13 @@ int64_t ColumnsPerTask(int64_t columns, int64_t workers) {
   return std::clamp(wanted, kFewestColumns, kMostColumns);
 }
 
+// The distance of rows that are read side by side: an odd number of lines, so that they do not meet in a few sets of the
+// caches.
+int64_t RowStride(int64_t columns, int64_t element_bytes) {
+  const int64_t lines = CeilDiv(columns * element_bytes, kWorkspaceAlignment) | 1;
+  return lines * kWorkspaceAlignment / element_bytes;
+}
+
 // Hands out consecutive aligned pieces and remembers an overflow.
 class Layout {
  public:
@@ -111,7 +118,8 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   const int64_t down_bytes = ProductBytes(mode.TokenType());
   layout.c_q_product = shared.Take(result.token_block, shape.q_rank, down_bytes);
   layout.ckv_kr_product = shared.Take(result.token_block, shape.KvColumns(), down_bytes);
-  layout.c_q = shared.Take(result.token_block, shape.q_rank, ElementBytes(mode.CqType()));
+  result.c_q_stride = RowStride(shape.q_rank, ElementBytes(mode.CqType()));
+  layout.c_q = shared.Take(result.token_block, result.c_q_stride, ElementBytes(mode.CqType()));
   layout.c_q_scale = shared.Take(result.token_block, 1, sizeof(float));
   layout.c_q_mx_scale = shared.Take(mode.HasMxScales() ? result.token_block : 0, MxGroups(shape.q_rank), 1);
 

@@ -22,7 +22,7 @@ inline char* AlignedWorkspace(void* workspace) {
 struct WorkspaceLayout {
   int64_t c_q_product = 0;     // bf16 or 4-byte sums [token_block, Hcq]         x W_DQ
   int64_t ckv_kr_product = 0;  // bf16 or 4-byte sums [token_block, Hckv + Dr]   x W_DKV|KR
-  int64_t c_q = 0;             // bf16 or 8-bit [token_block, Hcq]               after RMSNorm
+  int64_t c_q = 0;             // bf16 or 8-bit [token_block, c_q_stride]        after RMSNorm
   int64_t c_q_scale = 0;       // f32 [token_block]                              when cQ is quantised
   int64_t c_q_mx_scale = 0;    // E8M0 [token_block, MxGroups(Hcq)]              in its place
   int64_t scratch = 0;         // per worker, scratch_bytes each
@@ -43,6 +43,7 @@ struct PrologPlan {
   int num_workers = 1;
   int64_t token_block = 0;   // tokens that go through all stages together; bounds the workspace for any T
   int64_t column_group = 0;  // columns of x [W_DQ | W_DKV|KR] in one task
+  int64_t c_q_stride = 0;    // elements from a row of cQ in the workspace to the next
   int64_t norm_tokens = 0;   // tokens of one task of the norms
   int64_t head_tokens = 0;   // tokens of one head in one task
   // Too few heads for the workers: a head's columns are split among tasks, in two steps, W_UQ|QR and W_UK.

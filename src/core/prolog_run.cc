@@ -45,7 +45,7 @@ class BlockRun {
     }
     c_q_ = x_;
     if (shape_.q_rank == 0) return;
-    c_q_ = {c_q_out_, mode_.CqType(), shape_.q_rank};
+    c_q_ = {c_q_out_, mode_.CqType(), shape_.q_rank, args.query_norm != nullptr ? shape_.q_rank : plan.c_q_stride};
     if (mode_.HasMxScales()) {
       c_q_.mx_scale = c_q_mx_scale_out_;
     } else {
@@ -111,7 +111,7 @@ class BlockRun {
   int64_t TokenHead(int64_t t, int64_t head) const { return (token_begin_ + t) * shape_.heads + head; }
 
   TokenRows TokensOfX() const {
-    TokenRows x = {args_.token_x, mode_.TokenType(), shape_.hidden};
+    TokenRows x = {args_.token_x, mode_.TokenType(), shape_.hidden, shape_.hidden};
     x.data = x.Row(token_begin_);
     if (mode_.HasMxScales()) {
       x.mx_scale = args_.mx_scale_x + token_begin_ * MxGroups(shape_.hidden);
@@ -150,7 +150,7 @@ class BlockRun {
   // cQ of token t as it enters W_UQ|QR. `row` is overwritten.
   void StoreCq(float* row, int64_t t) const {
     const int64_t columns = shape_.q_rank;
-    char* out = c_q_out_ + t * columns * ElementBytes(mode_.CqType());
+    char* out = c_q_out_ + t * c_q_.stride * ElementBytes(mode_.CqType());
     if (mode_.HasMxScales()) {
       kernels_.quantize_mx.run(row, columns, reinterpret_cast<uint8_t*>(out),
                                c_q_mx_scale_out_ + t * MxGroups(columns));
@@ -181,8 +181,9 @@ class BlockRun {
     const bool is_bf16 = c_q_.type == ElementType::kBf16;
     Bf16* q_c = Scratch<Bf16>(worker, is_bf16 ? plan_.layout.head_product : plan_.layout.head_q_c);
     const int64_t q_c_stride = is_bf16 ? shape_.HeadColumns() : shape_.nope;
-    RunHeadColumns(head, 0, shape_.HeadColumns(), begin, end, q_c, q_c_stride, worker);
     const WeightView w_uk = UkOf(head);
+    RunHeadColumns(head, 0, shape_.HeadColumns(), begin, end, q_c, q_c_stride, worker,
+                   {w_uk.data, shape_.nope * shape_.kv_rank * ElementBytes(w_uk.type)});
     if (!mode_.QuantizesQuery()) {
       kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank,
                               static_cast<Bf16*>(args_.query) + TokenHead(begin, head) * shape_.kv_rank,
@@ -234,7 +235,7 @@ class BlockRun {
   // q_c_stride elements apart, and query_rope = RoPE(qR) if the columns end with those of qR. A bf16 product goes to
   // `q_c` as it is, the columns of qR behind those of qC.
   void RunHeadColumns(int64_t head, int64_t column_begin, int64_t column_end, int64_t begin, int64_t end, Bf16* q_c,
-                      int64_t q_c_stride, int worker) const {
+                      int64_t q_c_stride, int worker, const NextRead& next = {}) const {
     const bool is_bf16 = c_q_.type == ElementType::kBf16;
     const int64_t first = head * shape_.HeadColumns() + column_begin;
     const int64_t columns = column_end - column_begin;
@@ -242,7 +243,7 @@ class BlockRun {
     char* product = is_bf16 ? reinterpret_cast<char*>(q_c) : Scratch<char>(worker, plan_.layout.head_product);
     const int64_t product_stride = is_bf16 ? q_c_stride : columns;
     RunProduct(kernels_, c_q_, weight_uq_qr_, {begin, end, first, first + columns}, product, product_stride,
-               Scratch<void>(worker, plan_.layout.gemm));
+               Scratch<void>(worker, plan_.layout.gemm), next);
 
     const int64_t finished = is_bf16 ? nope_columns : 0;
     if (finished == columns) return;

@@ -78,6 +78,23 @@ TEST(Dispatch, EveryUsableIsaFillsTheWholeTable) {
   }
 }
 
+// With the structure tests of the objects: no instruction beyond the limit can be reached.
+TEST(Dispatch, ALimitedTableHasNoKernelBeyondTheLimit) {
+  for (const KernelChoice& choice : test::UsableIsas()) {
+    const auto is_within = [&](const std::string& kernel) {
+      const std::string suffix = kernel.substr(kernel.rfind('_') + 1);
+      for (const Isa& isa : Isas()) {
+        if (suffix == isa.name) return true;
+        if (std::strcmp(isa.name, choice.isa) == 0) break;
+      }
+      return suffix == choice.isa;
+    };
+#define MLAP_EXPECT_KERNEL(member, Fn) EXPECT_TRUE(is_within(choice.table.member.name)) << choice.isa;
+    MLAP_KERNEL_LIST(MLAP_EXPECT_KERNEL)
+#undef MLAP_EXPECT_KERNEL
+  }
+}
+
 TEST(Dispatch, UnknownAndUnusableNamesAreErrors) {
   KernelChoice choice;
   for (const char* name : {"avx1024", "Scalar", "scalar ", "avx5", "%s"}) {

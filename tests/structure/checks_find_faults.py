@@ -10,11 +10,11 @@ import sys
 import tempfile
 import unittest
 
-import baseline_objects
 import environment_table
 import file_rules
 import include_arrows
 import isa_object_is_clean
+import objects_within_isa
 
 CXX, NM, READELF, OBJDUMP, PROCESSOR = sys.argv[1:6]
 
@@ -139,9 +139,17 @@ class Objects(MadeUpTree):
     @unittest.skipUnless(PROCESSOR in ("x86_64", "AMD64") and shutil.which(OBJDUMP), "needs x86 and objdump")
     def test_wide_registers(self):
         text = "void Sum(const float* x, float* y) { for (int i = 0; i < 64; ++i) y[i] += x[i]; }\n"
-        self.assertEqual(baseline_objects.check(OBJDUMP, [self.compile("a.cc", text, "-O3")]), [])
-        wide = self.compile("b.cc", text, "-O3", "-mavx512f", "-mprefer-vector-width=512")
-        self.expect_fault(baseline_objects.check(OBJDUMP, [wide]), "Sum")
+        ternary = "void Fold(int* x, const int* y) { for (int i = 0; i < 8; ++i) x[i] = (x[i] & y[i]) | ~x[i]; }\n"
+        narrow = self.compile("a.cc", text, "-O3")
+        avx2 = self.compile("b.cc", text, "-O3", "-mavx2")
+        wide = self.compile("c.cc", text, "-O3", "-mavx512f", "-mprefer-vector-width=512")
+        # Only the prefix gives a ternary operation on low registers away.
+        short = self.compile("d.cc", ternary, "-O3", "-mavx512vl", "-mprefer-vector-width=256")
+        self.assertEqual(objects_within_isa.check(OBJDUMP, "baseline", [narrow]), [])
+        self.assertEqual(objects_within_isa.check(OBJDUMP, "avx2", [narrow, avx2]), [])
+        for isa, fault in (("baseline", avx2), ("baseline", wide), ("avx2", wide)):
+            self.expect_fault(objects_within_isa.check(OBJDUMP, isa, [fault]), "Sum")
+        self.expect_fault(objects_within_isa.check(OBJDUMP, "avx2", [short]), "Fold")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def variables_in_code(root):
         constants |= set(re.findall(NAME, without_comments))
     constants |= set(re.findall(rf"(?:option|set)\(({NAME})\b", (root / "CMakeLists.txt").read_text()))
     found = {}
-    for top in ("src", "tools", "scripts", "tests", ".ci"):
+    for top in ("src", "tools", "python", "scripts", "tests", ".ci"):
         for path in sorted((root / top).rglob("*")):
             # This directory's own tests mention made-up names.
             if not path.is_file() or pathlib.Path(__file__).parent.resolve() == path.parent.resolve():

@@ -39,6 +39,7 @@ ARROWS = {
     "include/mlaprolog": [NATIVE_HEADERS],
     "bench": ["bench/**", "tools/**", CANN_HEADERS, NATIVE_HEADERS],
     "tools": ["tools/**", CANN_HEADERS, NATIVE_HEADERS],
+    "python/src": ["python/src/**", NATIVE_HEADERS],
     "tools/safetensors": ["tools/safetensors/**"],
     "examples": [CANN_HEADERS],
     "examples/native": [NATIVE_HEADERS],
@@ -104,7 +105,7 @@ def faults_of(root, path):
 
 
 def sources(root):
-    for top in ("src", "include", "tools", "bench", "examples"):
+    for top in ("src", "include", "tools", "bench", "examples", "python"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix in SUFFIXES and path.is_file():
                 yield path

@@ -14,7 +14,13 @@ namespace mlap {
 
 // Memory that a caller lends to each call of a product, aligned to 64 bytes: the most that any kernel needs. It is not
 // on the stack, as a program may give its threads small ones.
-inline constexpr int64_t kGemmScratchBytes = 448 * 1024;
+inline constexpr int64_t kGemmScratchBytes = 384 * 1024;
+
+// What the calling thread reads after a product. A kernel that leaves memory idle may ask for it.
+struct NextRead {
+  const void* data = nullptr;
+  int64_t num_bytes = 0;
+};
 
 // C = bf(A W): bf16 products accumulate in binary32, one rounding to bf16 at the end.
 struct GemmBf16Args {
@@ -27,6 +33,7 @@ struct GemmBf16Args {
   Bf16* c;               // [rows, column_end - column_begin]
   int64_t c_row_stride;  // elements
   void* scratch;         // [kGemmScratchBytes]
+  NextRead next = {};
 };
 using GemmBf16Fn = void (*)(const GemmBf16Args& args);
 
@@ -41,6 +48,7 @@ struct GemmS8Args {
   int32_t* c;
   int64_t c_row_stride;
   void* scratch;
+  NextRead next = {};
 };
 using GemmS8Fn = void (*)(const GemmS8Args& args);
 
@@ -64,6 +72,7 @@ struct GemmF8Args {
   int64_t a_scale_stride = 0;         // of rows
   const uint8_t* w_scales = nullptr;  // [n, ceil(k / kMxGroup)], with a_scales
   int64_t w_scale_stride = 0;         // of columns
+  NextRead next = {};
 };
 using GemmF8Fn = void (*)(const GemmF8Args& args);
 

@@ -33,17 +33,17 @@ struct Bf16Avx2 : F32Avx2 {
   using Element = Bf16;
   using Output = Bf16;
 
-  static inline void Widen8(const Bf16* x, uint32_t* words) {
+  static inline Vector Widened8(const Bf16* x) {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), _mm256_slli_epi32(wide, 16));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
   }
-  static inline void MakeWords(const Bf16* w, int64_t, uint32_t* words) {
-    Widen8(w, words);
-    Widen8(w + 8, words + 8);
+  static inline void MakeWords(const Bf16* w, int64_t, Vector* words) {
+    words[0] = Widened8(w);
+    words[1] = Widened8(w + 8);
   }
   static inline void ExpandRow(const Bf16* a, int64_t count, uint32_t* words) {
     int64_t i = 0;
-    for (; i + 8 <= count; i += 8) Widen8(a + i, words + i);
+    for (; i + 8 <= count; i += 8) Store(words + i, Widened8(a + i));
     for (; i < count; ++i) words[i] = static_cast<uint32_t>(a[i].bits) << 16;
   }
   static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
@@ -68,18 +68,18 @@ struct F8Avx2 : F32Avx2 {
   static constexpr Float8Table<Format> kTable = {};
 
   // VPGATHERDD reads 32 bits at an entry; the upper half, the next entry, is shifted out.
-  static inline void Widen8(const uint8_t* x, uint32_t* words) {
+  static inline Vector Widened8(const uint8_t* x) {
     const __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)));
     const __m256i values = _mm256_i32gather_epi32(reinterpret_cast<const int*>(kTable.bf16), codes, 2);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), _mm256_slli_epi32(values, 16));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(values, 16));
   }
-  static inline void MakeWords(const uint8_t* w, int64_t, uint32_t* words) {
-    Widen8(w, words);
-    Widen8(w + 8, words + 8);
+  static inline void MakeWords(const uint8_t* w, int64_t, Vector* words) {
+    words[0] = Widened8(w);
+    words[1] = Widened8(w + 8);
   }
   static inline void ExpandRow(const uint8_t* a, int64_t count, uint32_t* words) {
     int64_t i = 0;
-    for (; i + 8 <= count; i += 8) Widen8(a + i, words + i);
+    for (; i + 8 <= count; i += 8) Store(words + i, Widened8(a + i));
     for (; i < count; ++i) words[i] = static_cast<uint32_t>(kTable.bf16[a[i]]) << 16;
   }
   static inline int32_t RowCorrection(const uint8_t*, int64_t) { return 0; }
@@ -95,9 +95,9 @@ struct MxF8Avx2 : F8Avx2<E4m3> {
 };
 
 void GemmF8(const GemmF8Args& args) {
-  if (args.weight.type == ElementType::kHiF8) return PanelGemm<F8Avx2<HiF8>, GemmF8Args>::Run(args);
-  if (args.a_scales != nullptr) return PanelGemm<MxF8Avx2, GemmF8Args>::Run(args);
-  return PanelGemm<F8Avx2<E4m3>, GemmF8Args>::Run(args);
+  if (args.weight.type == ElementType::kHiF8) return RunPanelGemm<F8Avx2<HiF8>, GemmF8Args>(args);
+  if (args.a_scales != nullptr) return RunPanelGemm<MxF8Avx2, GemmF8Args>(args);
+  return RunPanelGemm<F8Avx2<E4m3>, GemmF8Args>(args);
 }
 
 // A word is a pair of consecutive k, widened to int16.
@@ -115,13 +115,11 @@ struct S8Avx2 : Avx2Tile {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(w, x));
   }
 
-  static inline void MakeWords(const int8_t* w, int64_t row_stride, uint32_t* words) {
+  static inline void MakeWords(const int8_t* w, int64_t row_stride, Vector* words) {
     const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w));
     const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + row_stride));
-    const __m256i low = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(first, second));
-    const __m256i high = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(first, second));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), low);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + 8), high);
+    words[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(first, second));
+    words[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(first, second));
   }
   static inline uint32_t Pair(int8_t low, int8_t high) {
     return static_cast<uint16_t>(low) | static_cast<uint32_t>(static_cast<uint16_t>(high)) << 16;
@@ -144,8 +142,8 @@ struct S8Avx2 : Avx2Tile {
 }  // namespace
 
 void UseGemmAvx2(KernelTable* table) {
-  table->gemm_bf16 = {PanelGemm<Bf16Avx2, GemmBf16Args>::Run, "gemm_bf16_bf16_bf16_6x16_avx2"};
-  table->gemm_s8 = {PanelGemm<S8Avx2, GemmS8Args>::Run, "gemm_s8_s8_s32_6x16_avx2"};
+  table->gemm_bf16 = {RunPanelGemm<Bf16Avx2, GemmBf16Args>, "gemm_bf16_bf16_bf16_6x16_avx2"};
+  table->gemm_s8 = {RunPanelGemm<S8Avx2, GemmS8Args>, "gemm_s8_s8_s32_6x16_avx2"};
   table->gemm_f8 = {GemmF8, "gemm_f8_f8_f32_6x16_avx2"};
 }
 

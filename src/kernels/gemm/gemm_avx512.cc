@@ -35,13 +35,17 @@ struct Bf16Avx512 : F32Avx512 {
   using Element = Bf16;
   using Output = Bf16;
 
-  static inline void Widen16(const Bf16* x, __mmask16 mask, uint32_t* words) {
-    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, x));
-    _mm512_mask_storeu_epi32(words, mask, _mm512_slli_epi32(wide, 16));
+  static inline Vector Widened16(__m256i x) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
   }
-  static inline void MakeWords(const Bf16* w, int64_t, uint32_t* words) { Widen16(w, 0xffff, words); }
+  static inline void MakeWords(const Bf16* w, int64_t, Vector* words) {
+    words[0] = Widened16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(w)));
+  }
   static inline void ExpandRow(const Bf16* a, int64_t count, uint32_t* words) {
-    for (int64_t i = 0; i < count; i += 16) Widen16(a + i, FirstLanes16(count - i), words + i);
+    for (int64_t i = 0; i < count; i += 16) {
+      const __mmask16 mask = FirstLanes16(count - i);
+      _mm512_mask_storeu_ps(words + i, mask, Widened16(_mm256_maskz_loadu_epi16(mask, a + i)));
+    }
   }
   static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
   static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, Bf16* c) {
@@ -90,8 +94,8 @@ struct F8Avx512 : F32Avx512 {
   using Element = uint8_t;
   using Output = float;
 
-  static inline void MakeWords(const uint8_t* w, int64_t, uint32_t* words) {
-    _mm512_store_si512(words, Codes::Widen16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w))));
+  static inline void MakeWords(const uint8_t* w, int64_t, Vector* words) {
+    words[0] = _mm512_castsi512_ps(Codes::Widen16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w))));
   }
   static inline void ExpandRow(const uint8_t* a, int64_t count, uint32_t* words) {
     for (int64_t i = 0; i < count; i += 16) {
@@ -112,9 +116,9 @@ struct MxF8Avx512 : F8Avx512<E4m3Codes> {
 };
 
 void GemmF8(const GemmF8Args& args) {
-  if (args.weight.type == ElementType::kHiF8) return PanelGemm<F8Avx512<HiF8Codes>, GemmF8Args>::Run(args);
-  if (args.a_scales != nullptr) return PanelGemm<MxF8Avx512, GemmF8Args>::Run(args);
-  return PanelGemm<F8Avx512<E4m3Codes>, GemmF8Args>::Run(args);
+  if (args.weight.type == ElementType::kHiF8) return RunPanelGemm<F8Avx512<HiF8Codes>, GemmF8Args>(args);
+  if (args.a_scales != nullptr) return RunPanelGemm<MxF8Avx512, GemmF8Args>(args);
+  return RunPanelGemm<F8Avx512<E4m3Codes>, GemmF8Args>(args);
 }
 
 // A word is a pair of consecutive k, widened to int16.
@@ -132,11 +136,11 @@ struct S8Avx512 : Avx512Tile {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(w, x));
   }
 
-  static inline void MakeWords(const int8_t* w, int64_t row_stride, uint32_t* words) {
+  static inline void MakeWords(const int8_t* w, int64_t row_stride, Vector* words) {
     const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w));
     const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + row_stride));
     const __m256i pairs = _mm256_set_m128i(_mm_unpackhi_epi8(first, second), _mm_unpacklo_epi8(first, second));
-    _mm512_store_si512(words, _mm512_cvtepi8_epi16(pairs));
+    words[0] = _mm512_cvtepi8_epi16(pairs);
   }
   static inline void ExpandRow(const int8_t* a, int64_t count, uint32_t* words) {
     for (int64_t i = 0; i < count; i += 32) {
@@ -154,8 +158,8 @@ struct S8Avx512 : Avx512Tile {
 }  // namespace
 
 void UseGemmAvx512(KernelTable* table) {
-  table->gemm_bf16 = {PanelGemm<Bf16Avx512, GemmBf16Args>::Run, "gemm_bf16_bf16_bf16_8x48_avx512"};
-  table->gemm_s8 = {PanelGemm<S8Avx512, GemmS8Args>::Run, "gemm_s8_s8_s32_8x48_avx512"};
+  table->gemm_bf16 = {RunPanelGemm<Bf16Avx512, GemmBf16Args>, "gemm_bf16_bf16_bf16_8x48_avx512"};
+  table->gemm_s8 = {RunPanelGemm<S8Avx512, GemmS8Args>, "gemm_s8_s8_s32_8x48_avx512"};
   table->gemm_f8 = {GemmF8, "gemm_f8_f8_f32_8x48_avx512"};
 }
 

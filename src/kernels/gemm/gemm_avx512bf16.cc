@@ -5,10 +5,14 @@
 #include <immintrin.h>
 
 #include "kernels/gemm/column_operands_avx512.h"
+#include "kernels/gemm/weight_prefetch.h"
 #include "kernels/registration.h"
 
 namespace mlap {
 namespace {
+
+// How far ahead of its use a weight is asked for, in each column block.
+constexpr int64_t kPrefetchBytes = 2048;
 
 // Copies what is left of a row's k (fewer elements than a step) into one zero-filled 32-bit step.
 template <class Element>
@@ -134,24 +138,37 @@ template <class Columns, int kRows, int kBlocks, bool kPacked>
 void RunTile(const Tile<Columns>& tile) {
   constexpr int kVectors = Columns::kVectors;
   typename Columns::Accumulator sum[kRows][kBlocks * kVectors];
+#pragma GCC unroll 16
   for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 16
     for (int v = 0; v < kBlocks * kVectors; ++v) sum[m][v] = Columns::Zero();
   }
   const auto* w = tile.w;
   for (int64_t i = 0; i + Columns::kStepK <= tile.k; i += Columns::kStepK, w += Columns::kStepK * tile.row_stride) {
     __m512i operand[kBlocks * kVectors];
+#pragma GCC unroll 16
     for (int b = 0; b < kBlocks; ++b) {
+      if (kPacked) {
+        for (int line = 0; line < kVectors; ++line) {
+          PrefetchLine(reinterpret_cast<const char*>(w + b * tile.block_stride) + kPrefetchBytes + line * kLineBytes);
+        }
+      }
       Columns::template LoadStep<kPacked>(w + b * tile.block_stride, tile.row_stride, Columns::kStepK,
                                           tile.blocks[b].lanes, operand + b * kVectors);
     }
+#pragma GCC unroll 16
     for (__m512i& vector : operand) vector = Columns::Prepared(vector);
+#pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
       const int32_t step = FullStep(tile.a + m * tile.a_row_stride + i);
+#pragma GCC unroll 16
       for (int v = 0; v < kBlocks * kVectors; ++v) sum[m][v] = Columns::Multiply(sum[m][v], operand[v], step);
     }
   }
   typename Columns::Accumulator sums[kRows * kBlocks * kVectors];
+#pragma GCC unroll 16
   for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 16
     for (int v = 0; v < kBlocks * kVectors; ++v) sums[m * kBlocks * kVectors + v] = sum[m][v];
   }
   FinishTile<Columns, kRows, kBlocks>(tile, sums);
@@ -221,6 +238,7 @@ void RunGroups(const Args& args) {
 
 template <class Columns, class Args>
 void Gemm(const Args& args) {
+  PrefetchSpreadRows<typename Columns::Element>(args.weight, args.column_begin, args.column_end);
   // FRACTAL_NZ rows follow each other without a gap, so that one load takes a whole step of k.
   if (args.weight.row_stride == Columns::kBlockColumns) {
     RunGroups<Columns, true>(args);

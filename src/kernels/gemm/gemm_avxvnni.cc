@@ -27,16 +27,13 @@ struct S8AvxVnni {
   static inline __m128i Row(const int8_t* w) {
     return _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w)), _mm_set1_epi8(static_cast<char>(0x80)));
   }
-  static inline void MakeWords(const int8_t* w, int64_t row_stride, uint32_t* words) {
+  static inline void MakeWords(const int8_t* w, int64_t row_stride, Vector* words) {
     const __m128i row0 = Row(w), row1 = Row(w + row_stride), row2 = Row(w + 2 * row_stride),
                   row3 = Row(w + 3 * row_stride);
     const __m128i low01 = _mm_unpacklo_epi8(row0, row1), high01 = _mm_unpackhi_epi8(row0, row1);
     const __m128i low23 = _mm_unpacklo_epi8(row2, row3), high23 = _mm_unpackhi_epi8(row2, row3);
-    auto* out = reinterpret_cast<__m128i*>(words);
-    _mm_storeu_si128(out, _mm_unpacklo_epi16(low01, low23));
-    _mm_storeu_si128(out + 1, _mm_unpackhi_epi16(low01, low23));
-    _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(high01, high23));
-    _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(high01, high23));
+    words[0] = _mm256_set_m128i(_mm_unpackhi_epi16(low01, low23), _mm_unpacklo_epi16(low01, low23));
+    words[1] = _mm256_set_m128i(_mm_unpackhi_epi16(high01, high23), _mm_unpacklo_epi16(high01, high23));
   }
   static inline void ExpandRow(const int8_t* a, int64_t count, uint32_t* words) {
     if (count % 4 != 0) words[count / 4] = 0;
@@ -65,7 +62,7 @@ struct S8AvxVnni {
 }  // namespace
 
 void UseGemmAvxVnni(KernelTable* table) {
-  table->gemm_s8 = {PanelGemm<S8AvxVnni, GemmS8Args>::Run, "gemm_s8_s8_s32_6x16_avxvnni"};
+  table->gemm_s8 = {RunPanelGemm<S8AvxVnni, GemmS8Args>, "gemm_s8_s8_s32_6x16_avxvnni"};
 }
 
 }  // namespace mlap

@@ -8,10 +8,10 @@
 // A policy P offers
 //   Element, Output        of A and the weight; of C
 //   Vector, kLanes         a register of 32-bit sums or words, 8 or 16 of them
-//   kTileRows, kTileVectors  the register tile
+//   kTileRows, kTileVectors  the register tile for many rows
 //   kStepK                 elements of k in a word
 //   Zero, Load, Store, Broadcast, MultiplyAdd(sum, word, word of A)
-//   MakeWords(rows, words)   kStepK rows of 16 elements each, adjacent in memory or not, to 16 words
+//   MakeWords(rows, row_stride, words)  kStepK rows of 16 elements each to 16 words, in registers
 //   ExpandRow(a, count, words)  `count` elements of a row of A to words, the last one filled up with zeros
 //   RowCorrection(a, k)      what is taken off every sum of a row
 //   StoreRow(sums, correction, begin, end, c)
@@ -27,89 +27,113 @@
 #include "base/e8m0.h"
 #include "base/weight_view.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/weight_prefetch.h"
 
 namespace mlap {
 
-template <class P, class Args>
+// kTileRows x kVectors: the register tile. A panel is as wide as a tile.
+template <class P, class Args, int kTileRows, int kVectors>
 class PanelGemm {
  public:
   using Element = typename P::Element;
   using Vector = typename P::Vector;
 
   static void Run(const Args& args) {
-    for (int64_t column = args.column_begin / kGroup * kGroup; column < args.column_end; column += kPanelColumns) {
-      for (int64_t row = 0; row < args.rows; row += kBlockRows) {
-        RunPanels(args, column, row, args.rows - row < kBlockRows ? args.rows - row : kBlockRows);
+    PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
+    for (int64_t row = 0; row < args.rows; row += kBlockRows) {
+      const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
+      for (int64_t column = args.column_begin / kUnit * kUnit; column < args.column_end; column += kGroupColumns) {
+        RunGroup(args, column, row, rows);
       }
     }
   }
 
  private:
-  static constexpr int64_t kGroup = 16;  // columns that MakeWords makes at a time; divides C0 of every type
-  static constexpr int64_t kPanelColumns = P::kTileVectors * P::kLanes;
-  // 16 to 24 KB of words: they stay in the first-level cache beside a tile's rows of A.
+  static constexpr int64_t kUnit = 16;  // columns that MakeWords makes at a time; divides C0 of every type
+  static constexpr int kUnitVectors = kUnit / P::kLanes;
+  static constexpr int64_t kPanelColumns = kVectors * P::kLanes;
+  // 8 to 48 KB of words, which stay in the first-level cache, or nearly, beside a tile's rows of A.
   static constexpr int64_t kPanelSteps = 128;
+  // Rows of A are widened once for a group of panels: both, and the sums, wait in the second-level cache.
   static constexpr int64_t kBlockRows = 256;
-  static_assert(kPanelColumns % kGroup == 0);
+  static constexpr int64_t kGroupPanels = 192 / kPanelColumns;
+  static constexpr int64_t kGroupColumns = kGroupPanels * kPanelColumns;
+  static_assert(kPanelColumns % kUnit == 0);
   static constexpr bool kIsScaled = requires { P::Multiply; };
   static_assert(!kIsScaled || (P::kStepK == 1 && kPanelSteps % kMxGroup == 0));
 
   struct alignas(64) Scratch {
-    uint32_t sums[kBlockRows * kPanelColumns];
+    uint32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
     uint32_t panel[kPanelSteps * kPanelColumns];
-    uint32_t words[P::kTileRows * kPanelSteps];
+    uint32_t words[kBlockRows * kPanelSteps];
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
-  static void RunPanels(const Args& args, int64_t column, int64_t row_begin, int64_t rows) {
+  // Columns [first_column, first_column + kGroupColumns) as far as they are asked for.
+  static void RunGroup(const Args& args, int64_t first_column, int64_t row_begin, int64_t rows) {
     auto* scratch = static_cast<Scratch*>(args.scratch);
-    uint32_t* sums = scratch->sums;
-    uint32_t* panel = scratch->panel;
-    const Element* a = args.a + row_begin * args.a_row_stride;
+    const int64_t left_panels = (args.column_end - first_column + kPanelColumns - 1) / kPanelColumns;
+    const int64_t num_panels = left_panels < kGroupPanels ? left_panels : kGroupPanels;
     for (int64_t k = 0; k < args.weight.k; k += kPanelSteps * P::kStepK) {
       const int64_t left = args.weight.k - k;
       const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
-      MakePanel(args.weight, column, k, count, panel);
-      if constexpr (kIsScaled) ScalePanel(args, column, k, count, panel);
-      for (int64_t m = 0; m < rows; m += P::kTileRows) {
-        const int64_t tile_rows = rows - m < P::kTileRows ? rows - m : P::kTileRows;
-        ExpandRows(args, row_begin + m, tile_rows, k, count, scratch->words);
-        const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
-        RunTile(scratch->words, tile_rows, panel, steps, k == 0, sums + m * kPanelColumns);
+      const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
+      ExpandRows(args, row_begin, rows, k, count, scratch->words);
+      for (int64_t p = 0; p < num_panels; ++p) {
+        const int64_t column = first_column + p * kPanelColumns;
+        if (!kIsScaled && rows <= kTileRows && column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
+          // One tile: its words are made where they are used.
+          RunTile(WeightWords(args.weight, column, k), scratch->words, rows, steps, k == 0, scratch->sums[p]);
+          continue;
+        }
+        MakePanel(args.weight, column, k, count, scratch->panel);
+        if constexpr (kIsScaled) ScalePanel(args, column, k, count, scratch->panel);
+        for (int64_t m = 0; m < rows; m += kTileRows) {
+          const int64_t tile_rows = rows - m < kTileRows ? rows - m : kTileRows;
+          RunTile(PanelWords{scratch->panel}, scratch->words + m * kPanelSteps, tile_rows, steps, k == 0,
+                  scratch->sums[p] + m * kPanelColumns);
+        }
       }
     }
-    const int64_t begin = args.column_begin > column ? args.column_begin - column : 0;
-    const int64_t end = args.column_end - column < kPanelColumns ? args.column_end - column : kPanelColumns;
-    auto* c = args.c + row_begin * args.c_row_stride + (column + begin - args.column_begin);
-    for (int64_t m = 0; m < rows; ++m) {
-      P::StoreRow(sums + m * kPanelColumns, P::RowCorrection(a + m * args.a_row_stride, args.weight.k), begin, end,
-                  c + m * args.c_row_stride);
+    for (int64_t m = row_begin; m < row_begin + rows; ++m) {
+      const int32_t correction = P::RowCorrection(args.a + m * args.a_row_stride, args.weight.k);
+      for (int64_t p = 0; p < num_panels; ++p) {
+        const int64_t column = first_column + p * kPanelColumns;
+        const int64_t begin = args.column_begin > column ? args.column_begin - column : 0;
+        const int64_t end = args.column_end - column < kPanelColumns ? args.column_end - column : kPanelColumns;
+        P::StoreRow(scratch->sums[p] + (m - row_begin) * kPanelColumns, correction, begin, end,
+                    args.c + m * args.c_row_stride + (column + begin - args.column_begin));
+      }
     }
   }
 
   // Steps of k in [k_begin, k_begin + k_count), as words [step][kPanelColumns]; what lies past the weight is zero.
   static void MakePanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count,
                         uint32_t* panel) {
-    for (int64_t group = 0; group < kPanelColumns; group += kGroup) {
+    for (int64_t group = 0; group < kPanelColumns; group += kUnit) {
       const int64_t column = first_column + group;
-      const int64_t lanes = weight.n - column < kGroup ? weight.n - column : kGroup;
+      const int64_t lanes = weight.n - column < kUnit ? weight.n - column : kUnit;
       const Element* w = static_cast<const Element*>(weight.data) +
                          column / weight.block_columns * weight.block_stride + column % weight.block_columns +
                          k_begin * weight.row_stride;
       uint32_t* out = panel + group;
       for (int64_t k = 0; k < k_count; k += P::kStepK, w += P::kStepK * weight.row_stride, out += kPanelColumns) {
         const int64_t step_rows = k_count - k < P::kStepK ? k_count - k : P::kStepK;
-        if (lanes == kGroup && step_rows == P::kStepK) {
-          P::MakeWords(w, weight.row_stride, out);
+        Vector words[kUnitVectors];
+        if (lanes == kUnit && step_rows == P::kStepK) {
+          // The same rows of the next panel's k follow in memory.
+          PrefetchLine(w + kPanelSteps * P::kStepK * weight.row_stride);
+          P::MakeWords(w, weight.row_stride, words);
         } else {
-          Element rows[P::kStepK * kGroup];
+          Element rows[P::kStepK * kUnit];
           std::memset(static_cast<void*>(rows), 0, sizeof(rows));
           for (int64_t r = 0; lanes > 0 && r < step_rows; ++r) {
-            std::memcpy(static_cast<void*>(rows + r * kGroup), w + r * weight.row_stride,
+            std::memcpy(static_cast<void*>(rows + r * kUnit), w + r * weight.row_stride,
                         static_cast<size_t>(lanes) * sizeof(Element));
           }
-          P::MakeWords(rows, kGroup, out);
+          P::MakeWords(rows, kUnit, words);
         }
+        for (int v = 0; v < kUnitVectors; ++v) P::Store(out + v * P::kLanes, words[v]);
       }
     }
   }
@@ -150,38 +174,89 @@ class PanelGemm {
     }
   }
 
-  static void RunTile(const uint32_t* words, int64_t rows, const uint32_t* panel, int64_t steps, bool is_first,
+  // The words of a panel, step by step: as MakePanel has left them, or from the weight.
+  struct PanelWords {
+    const uint32_t* panel;
+    inline void Next(Vector* words) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) words[v] = P::Load(panel + v * P::kLanes);
+      panel += kPanelColumns;
+    }
+  };
+  class WeightWords {
+   public:
+    WeightWords(const WeightView& weight, int64_t column, int64_t k) : row_stride_(weight.row_stride) {
+#pragma GCC unroll 16
+      for (int unit = 0; unit < kUnits; ++unit) {
+        const int64_t first = column + unit * kUnit;
+        units_[unit] = static_cast<const Element*>(weight.data) + first / weight.block_columns * weight.block_stride +
+                       first % weight.block_columns + k * weight.row_stride;
+      }
+    }
+    inline void Next(Vector* words) {
+#pragma GCC unroll 16
+      for (int unit = 0; unit < kUnits; ++unit) {
+        PrefetchLine(units_[unit] + kPanelSteps * P::kStepK * row_stride_);
+        P::MakeWords(units_[unit], row_stride_, words + unit * kUnitVectors);
+        units_[unit] += P::kStepK * row_stride_;
+      }
+    }
+
+   private:
+    static constexpr int kUnits = kPanelColumns / kUnit;
+    const Element* units_[kUnits];
+    const int64_t row_stride_;
+  };
+
+  template <class Words>
+  static void RunTile(const Words& panel, const uint32_t* words, int64_t rows, int64_t steps, bool is_first,
                       uint32_t* sums) {
-    using Fn = void (*)(const uint32_t*, const uint32_t*, int64_t, bool, uint32_t*);
-    static constexpr Fn kTiles[] = {Multiply<1>,       Multiply<Rows(2)>, Multiply<Rows(3)>, Multiply<Rows(4)>,
-                                    Multiply<Rows(5)>, Multiply<Rows(6)>, Multiply<Rows(7)>, Multiply<Rows(8)>};
-    kTiles[rows - 1](words, panel, steps, is_first, sums);
+    using Fn = void (*)(Words, const uint32_t*, int64_t, bool, uint32_t*);
+    static constexpr Fn kTiles[] = {Multiply<1, Words>,       Multiply<Rows(2), Words>, Multiply<Rows(3), Words>,
+                                    Multiply<Rows(4), Words>, Multiply<Rows(5), Words>, Multiply<Rows(6), Words>,
+                                    Multiply<Rows(7), Words>, Multiply<Rows(8), Words>};
+    kTiles[rows - 1](panel, words, steps, is_first, sums);
   }
 
-  static constexpr int Rows(int rows) { return rows < P::kTileRows ? rows : P::kTileRows; }
+  static constexpr int Rows(int rows) { return rows < kTileRows ? rows : kTileRows; }
 
-  template <int kRows>
-  static void Multiply(const uint32_t* words, const uint32_t* panel, int64_t steps, bool is_first, uint32_t* sums) {
-    constexpr int kVectors = P::kTileVectors;
+  template <int kRows, class Words>
+  static void Multiply(Words panel, const uint32_t* words, int64_t steps, bool is_first, uint32_t* sums) {
     Vector sum[kRows][kVectors];
+#pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) {
         sum[m][v] = is_first ? P::Zero() : P::Load(sums + m * kPanelColumns + v * P::kLanes);
       }
     }
-    for (int64_t s = 0; s < steps; ++s, panel += kPanelColumns) {
+    for (int64_t s = 0; s < steps; ++s) {
       Vector word[kVectors];
-      for (int v = 0; v < kVectors; ++v) word[v] = P::Load(panel + v * P::kLanes);
+      panel.Next(word);
+#pragma GCC unroll 16
       for (int m = 0; m < kRows; ++m) {
         const Vector x = P::Broadcast(words + m * kPanelSteps + s);
+#pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) sum[m][v] = P::MultiplyAdd(sum[m][v], word[v], x);
       }
     }
+#pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) P::Store(sums + m * kPanelColumns + v * P::kLanes, sum[m][v]);
     }
   }
 };
+
+// A policy's kernel. Few rows take panels of twice the width, in as many registers.
+template <class P, class Args>
+void RunPanelGemm(const Args& args) {
+  if (args.rows <= P::kTileRows / 2) {
+    PanelGemm<P, Args, P::kTileRows / 2, 2 * P::kTileVectors>::Run(args);
+  } else {
+    PanelGemm<P, Args, P::kTileRows, P::kTileVectors>::Run(args);
+  }
+}
 
 }  // namespace mlap
 
