@@ -1,6 +1,7 @@
 """The command line from outside: files in, files, text and exit codes out. MLAPROLOG names the program."""
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import unittest
@@ -420,6 +421,40 @@ class InfoAndHelp(CommandLineTest):
         with open("/dev/full", "w") as full:
             done = subprocess.run([PROGRAM, "info"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 2, done.stderr)
+
+
+class Documents(CommandLineTest):
+    """docs/command_line.md against the program."""
+    TEXT = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text()
+
+    def test_table_of_scenarios(self):
+        rows = re.findall(r"^\| ([\w-]+) \| (\w+) \| (\d), (\d) \| V(\d) \|$", self.TEXT, re.M)
+        self.assertEqual({label: (name, int(version)) for label, name, _, _, version in rows}, SCENARIOS)
+        for label, name, weight_quant, kv_quant, _ in rows:
+            _, metadata = safetensors_bytes.read(self.new_case("a", "--scenario", label))
+            self.assertEqual((metadata["scenario"], metadata["weight_quant_mode"], metadata["kv_cache_quant_mode"]),
+                             (name, weight_quant, kv_quant))
+
+    def test_help_names_every_scenario_and_cache_mode(self):
+        text = " ".join(self.call("new-case", "--help").stdout.split())
+        for word in (*SCENARIOS, *CACHE_MODES):
+            self.assertIn(word, text)
+
+    def test_metadata_and_tensors_of_new_cases_are_documented(self):
+        for scenario in SCENARIOS:
+            mode = "PA_BSND" if "per-group" in scenario else "PA_BLK_BSND"
+            extra = ("--smooth",) if may_smooth(scenario) else ()
+            tensors, metadata = safetensors_bytes.read(self.new_case("a", "--scenario", scenario, "--cache-mode", mode, *extra))
+            for word in {*tensors, *metadata} - {"seed", "model"}:
+                self.assertIn(f"`{word}`", self.TEXT)
+
+    def test_commands_do_what_they_say(self):
+        commands = re.findall(r"^    (mlaprolog .*)$", self.TEXT, re.M)
+        self.assertGreater(len(commands), 5)
+        for command in commands:
+            with self.subTest(command):
+                args = [self.path(word) if word.endswith(".safetensors") else word for word in command.split()[1:]]
+                self.call(*args, soc=None)
 
 
 class Demo(CommandLineTest):
