@@ -1,24 +1,17 @@
 #include "nz_packing.h"
 
-#include <algorithm>
-#include <cstring>
+#include "native_tensor.h"
+#include "tool_error.h"
 
 namespace mlap::tools {
 
 CaseTensor PackNz(const CaseTensor& matrix, mlap_dtype dtype) {
-  const int64_t k = matrix.view.shape[0];
-  const int64_t n = matrix.view.shape[1];
-  const int64_t c0 = FractalColumns(dtype);
-  std::byte* out = nullptr;
-  CaseTensor image = NewTensor(dtype, NzShape(k, n, dtype), &out);
-  const auto element = ElementBytes(dtype);
-  const int64_t padded_k = image.view.shape[1] * 16;
-  for (int64_t first = 0; first < n; first += c0) {
-    const auto run = static_cast<size_t>(std::min(c0, n - first) * element);
-    for (int64_t i = 0; i < k; ++i) {
-      std::memcpy(out + (first * padded_k + i * c0) * element, matrix.view.bytes + (i * n + first) * element, run);
-    }
-  }
+  std::byte* bytes = nullptr;
+  CaseTensor image = NewTensor(dtype, NzShape(matrix.view.shape[0], matrix.view.shape[1], dtype), &bytes);
+  const mlap_tensor from = NativeTensor(matrix.view, dtype);
+  mlap_tensor to = NativeTensor(image.view, dtype);
+  to.layout = MLAP_FRACTAL_NZ;
+  if (mlap_nz_pack(&from, &to) != MLAP_OK) Fail("a weight: expected to be packed to FRACTAL_NZ: {}", mlap_last_error());
   return image;
 }
 

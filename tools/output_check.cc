@@ -201,6 +201,7 @@ void CheckCache(const TensorSpec& spec, const PrologCase& prolog_case, const std
   const int64_t element = ElementBytes(spec.dtype);
   std::vector<Comparison> parts;
   const std::vector<RowPart> row_parts = PartsOf(shape, spec);
+  parts.reserve(row_parts.size());
   for (const RowPart& part : row_parts) {
     parts.emplace_back(std::string(spec.name) + part.name, part.dtype, output, reference);
   }
