@@ -103,17 +103,25 @@ class WeightsMaker {
 
   // A matrix's size as its tensor tells it; that of a 4-D one includes the padding.
   static int64_t Rows(const mlap_tensor& tensor) {
-    if (tensor.rank == 4) return tensor.dims[1] * kFractalRows;
+    if (tensor.rank == 4) return std::min(tensor.dims[1], kLargestSize) * kFractalRows;
     return tensor.layout == MLAP_OUT_IN ? tensor.dims[1] : tensor.dims[0];
   }
   static int64_t Columns(const mlap_tensor& tensor) {
-    if (tensor.rank == 4) return tensor.dims[0] * tensor.dims[3];
+    if (tensor.rank == 4) return std::min(tensor.dims[0], kLargestSize) * std::min(tensor.dims[3], kLargestSize);
     return tensor.layout == MLAP_OUT_IN ? tensor.dims[0] : tensor.dims[1];
   }
 
   void FindSizes() {
     PrologShape& shape = to_.shape;
     const mlap_dims& given = in_.dims;
+    for (const auto& [name, size] : {std::pair{"dims.hidden", given.hidden}, std::pair{"dims.q_rank", given.q_rank},
+                                     std::pair{"dims.heads", given.heads}, std::pair{"dims.nope", given.nope},
+                                     std::pair{"dims.rope", given.rope}, std::pair{"dims.kv_rank", given.kv_rank}}) {
+      if (size < 0 || size > kLargestSize) {
+        checks_.Refuse(name, "a size from 1 to 2^28, or 0 for the tensors'", std::to_string(size));
+      }
+    }
+    if (!checks_.ok()) return;
     const auto or_else = [](int64_t value, int64_t otherwise) { return value != 0 ? value : otherwise; };
     const mlap_tensor& dkv_kr = in_.weight_dkv_kr;
     const bool dkv_kr_tells = dkv_kr.rank == 2 || !has_low_rank_ || in_.weight_dq.rank != 2;
