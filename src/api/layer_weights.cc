@@ -103,17 +103,25 @@ class WeightsMaker {
 
   // A matrix's size as its tensor tells it; that of a 4-D one includes the padding.
   static int64_t Rows(const mlap_tensor& tensor) {
-    if (tensor.rank == 4) return tensor.dims[1] * kFractalRows;
+    if (tensor.rank == 4) return std::min(tensor.dims[1], kLargestSize) * kFractalRows;
     return tensor.layout == MLAP_OUT_IN ? tensor.dims[1] : tensor.dims[0];
   }
   static int64_t Columns(const mlap_tensor& tensor) {
-    if (tensor.rank == 4) return tensor.dims[0] * tensor.dims[3];
+    if (tensor.rank == 4) return std::min(tensor.dims[0], kLargestSize) * std::min(tensor.dims[3], kLargestSize);
     return tensor.layout == MLAP_OUT_IN ? tensor.dims[0] : tensor.dims[1];
   }
 
   void FindSizes() {
     PrologShape& shape = to_.shape;
     const mlap_dims& given = in_.dims;
+    for (const auto& [name, size] : {std::pair{"dims.hidden", given.hidden}, std::pair{"dims.q_rank", given.q_rank},
+                                     std::pair{"dims.heads", given.heads}, std::pair{"dims.nope", given.nope},
+                                     std::pair{"dims.rope", given.rope}, std::pair{"dims.kv_rank", given.kv_rank}}) {
+      if (size < 0 || size > kLargestSize) {
+        checks_.Refuse(name, "a size from 1 to 2^28, or 0 for the tensors'", std::to_string(size));
+      }
+    }
+    if (!checks_.ok()) return;
     const auto or_else = [](int64_t value, int64_t otherwise) { return value != 0 ? value : otherwise; };
     const mlap_tensor& dkv_kr = in_.weight_dkv_kr;
     const bool dkv_kr_tells = dkv_kr.rank == 2 || !has_low_rank_ || in_.weight_dq.rank != 2;
@@ -162,9 +170,9 @@ class WeightsMaker {
         to_.mode.weight_quant = row.quant;
         return;
       }
-      legal_up = legal_up.empty()                ? DtypeText(row.up)
-                 : legal_up == DtypeText(row.up) ? legal_up
-                                                 : legal_up + " or " + DtypeText(row.up);
+      // Two rows differ in their scales only.
+      const std::string up = DtypeText(row.up);
+      if (legal_up.find(up) == std::string::npos) legal_up.append(legal_up.empty() ? "" : " or ").append(up);
     }
     if (legal_up.empty()) {
       checks_.Refuse("weight_dkv_kr", "BF16, INT8, FLOAT8_E4M3 or HIFLOAT8", DtypeText(in_.weight_dkv_kr.dtype));

@@ -46,7 +46,7 @@ void PrintScenarios() {
   std::printf("| scenario | weightQuantMode, kvCacheQuantMode | V1 on | V2 on | V3 on | cache modes of V3 |\n");
   std::printf("|---|---|---|---|---|---|\n");
   for (const Scenario& scenario : Scenarios()) {
-    std::printf("| %s | %d, %d |", scenario.name, static_cast<int>(scenario.weight_quant),
+    std::printf("| %s | %d, %d |", scenario.name.c_str(), static_cast<int>(scenario.weight_quant),
                 static_cast<int>(scenario.kv_quant));
     for (const PrologVersion* version : Versions()) std::printf(" %s |", DevicesOf(*version, scenario).c_str());
     const std::string modes = ModesOf(VersionV3(), scenario);

@@ -131,7 +131,7 @@ mlap_cann_report ToReport(const PreparedCall& prepared, const StageTimes& times)
   mlap_cann_report report = {};
   report.struct_size = sizeof(report);
   report.op = prepared.kind.version->phase2;
-  report.scenario = prepared.kind.scenario->name;
+  report.scenario = prepared.kind.scenario->name.c_str();
   report.isa = prepared.kernels->isa;
   const KernelTable& kernels = prepared.kernels->table;
   switch (prepared.mode.CqType()) {

@@ -1,7 +1,6 @@
 #include "cann/ops/scenario.h"
 
 #include <iterator>
-#include <string>
 
 namespace mlap::cann {
 namespace {
@@ -57,8 +56,7 @@ Scenario MakeScenario(size_t weight_quant, KvQuant kv_quant) {
   const KvQuantRow& kv = kKvQuants[static_cast<size_t>(kv_quant)];
   const auto type = [&](bool is_8_bit) { return is_8_bit ? weights.weight_uq_qr : ACL_BF16; };
   Scenario scenario = {};
-  // Never freed, like every static of the library: a call may come while the program ends.
-  scenario.name = (new std::string(std::string(weights.name) + kv.suffix))->c_str();
+  scenario.name = std::string(weights.name) + kv.suffix;
   scenario.weight_quant = static_cast<WeightQuant>(weight_quant);
   scenario.kv_quant = kv_quant;
   scenario.token_x = weights.token_x;
@@ -78,6 +76,7 @@ Scenario MakeScenario(size_t weight_quant, KvQuant kv_quant) {
 }  // namespace
 
 const std::vector<Scenario>& Scenarios() {
+  // Never destroyed, like every static of the library: a call may come while the program ends.
   static const std::vector<Scenario>& kScenarios = *[] {
     auto* scenarios = new std::vector<Scenario>;
     for (size_t i = 0; i < std::size(kWeightQuants); ++i) {

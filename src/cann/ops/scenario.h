@@ -3,6 +3,7 @@
 #define MLAP_CANN_OPS_SCENARIO_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "aclnn/acl_meta.h"
@@ -16,7 +17,7 @@ enum class Presence { kForbidden, kOptional, kRequired, kIgnored };
 
 // What is quantised how. A parameter that is in none of the members has one type in every scenario.
 struct Scenario {
-  const char* name;
+  std::string name;
   WeightQuant weight_quant;
   KvQuant kv_quant;
   aclDataType token_x;  // and weightDq, weightDkvKr
