@@ -56,8 +56,8 @@ def burst(function, calls):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bursts", type=int, default=300)
-    parser.add_argument("--calls", type=int, default=50, help="calls of one burst")
+    parser.add_argument("--bursts", type=int, default=1000)
+    parser.add_argument("--calls", type=int, default=20, help="calls of one burst")
     options = parser.parse_args()
 
     context = mlaprolog.Context(num_threads=1)

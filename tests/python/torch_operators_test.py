@@ -128,6 +128,18 @@ def test_v3_returns_and_mutates():
     assert not torch.equal(kr_cache.float(), call.kr_cache.float())
 
 
+@pytest.mark.skipif(not hasattr(torch.autograd.graph, "increment_version"), reason="torch 1 has no function to tell it")
+def test_torch_knows_that_the_caches_were_written():
+    call = TorchCall()
+    versions = [cache._version for cache in call.caches()]
+    call.v3_functional()
+    assert [cache._version for cache in call.caches()] == versions
+    call.v3()
+    assert all(cache._version > version for cache, version in zip(call.caches(), versions))
+    with torch.inference_mode():
+        TorchCall().v3()
+
+
 def test_v3_functional_leaves_its_caches_alone():
     call, mutated = TorchCall(), TorchCall()
     before = [bytes_of(cache) for cache in call.caches()]

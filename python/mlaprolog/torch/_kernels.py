@@ -13,6 +13,8 @@ from .._native import RUN_TENSORS
 from . import _weights_cache
 from ._tensors import CODES, Tensor, code_of, describe
 
+# Tells torch that a tensor has been written; since torch 2.0.
+_increment_version = getattr(torch.autograd.graph, "increment_version", None)
 UNDECLARED = (None,) * len(_weights_cache.NAMES)
 
 _E8M0 = getattr(torch, "float8_e8m0fnu", None)
@@ -208,3 +210,7 @@ def run(
             described.append((tensor.data_ptr(), CODES.get(tensor.dtype, _names.HIFLOAT8), 0, tensor.shape))
     rules = _RULES_950 if weight_quant >= 3 else _RULES
     run_in_default(entry.native, tuple(described), (mode, modes.kv_quant, 0, rules), numbers)
+    if _increment_version is not None:
+        _increment_version(kv_cache)
+        if kr_cache is not None:
+            _increment_version(kr_cache)
