@@ -5,7 +5,7 @@
 #   scripts/python_env.sh                  build/python-env
 #   scripts/python_env.sh current-torch    build/python-env-torch: the current PyTorch from PyPI, which takes some gigabytes
 #
-# Without a network, or without the packages, the last line says what is missing and nothing is printed to stdout.
+# Fails, and prints no interpreter, where the packages cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,8 +14,9 @@ case "$kind" in
   debian)
     environment=build/python-env
     options=(--system-site-packages)
-    # Debian's PyTorch was built for NumPy 1.
-    packages=(nanobind scikit-build-core ml_dtypes 'numpy<2' build)
+    # Debian's PyTorch was built for Debian's NumPy, which therefore has to stay.
+    numpy="$(/usr/bin/python3 -c 'import numpy; print(numpy.__version__)')"
+    packages=(nanobind scikit-build-core ml_dtypes "numpy==$numpy" build)
     ;;
   current-torch)
     environment=build/python-env-torch

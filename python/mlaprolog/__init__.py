@@ -10,8 +10,9 @@ bf16 have dtype `ml_dtypes.bfloat16`, or uint16 with the raw bits. `mlaprolog.to
 from ._arrays import TypedArray, from_bf16, to_bf16, typed
 from ._comparison import Comparison, ComparisonTable, compare, standards
 from ._context import Context, default_context, set_default_context
+from ._errors import CacheIndexError
 from ._limits import LimitsAnswer, check_limits
-from ._native import CacheIndexError, chosen_isa, cpu_name, isas, kernels
+from ._native import chosen_isa, cpu_name, isas, kernels
 from ._native import version as _version
 from ._operator import ExactResult, PrologResult, exact, prolog, reference
 from ._preparation import (

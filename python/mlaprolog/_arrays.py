@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from . import _names
 try:
     import ml_dtypes
 except ImportError:
-    ml_dtypes = None
+    ml_dtypes = None  # type: ignore[assignment]
 
 # (address, dtype, layout, dims, strides), or without the strides if contiguous; None for an absent tensor.
 Descriptor = Optional[Tuple[Any, ...]]
@@ -41,7 +41,7 @@ if ml_dtypes is not None:
             _CODES[_dtype] = _code
             _DTYPES[_code] = _dtype
 
-_RAW = {
+_RAW: Dict[str, np.dtype] = {
     "bfloat16": np.dtype(np.uint16),
     "float8_e4m3fn": np.dtype(np.uint8),
     "hifloat8": np.dtype(np.uint8),

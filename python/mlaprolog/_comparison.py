@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, overload
 
 from . import _names, _native
 from ._arrays import Array, describe
@@ -81,12 +81,22 @@ class ComparisonTable(Mapping[str, Comparison]):
         return "\n".join(f"{name:<{width}}  {comparison}" for name, comparison in self.items())
 
 
+@overload
 def compare(
-    actual: Union[Array, Mapping[str, Array]],
-    golden: Union[Array, Mapping[str, Array]],
-    benchmark: Union[Array, Mapping[str, Array], None] = None,
+    actual: Array, golden: Array, benchmark: Optional[Array] = None, standard: str = "mixed-tolerance"
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    actual: Mapping[str, Array],
+    golden: Mapping[str, Array],
+    benchmark: Optional[Mapping[str, Array]] = None,
     standard: str = "mixed-tolerance",
-) -> Union[Comparison, ComparisonTable]:
+) -> ComparisonTable: ...
+
+
+def compare(actual: Any, golden: Any, benchmark: Any = None, standard: str = "mixed-tolerance") -> Any:
     """Compares arrays of equal shapes, or mappings of them by name, by one of `standards()`.
 
     The types may differ, as those of a bf16 result and a float64 golden. `benchmark` is another implementation's result,
@@ -102,7 +112,7 @@ def compare(
             raise ValueError(f"actual, golden: expected the same names, found only in one: {', '.join(sorted(missing))}")
         table = {}
         for name in golden:
-            other = benchmark.get(name) if isinstance(benchmark, Mapping) else benchmark
+            other = None if benchmark is None else benchmark[name]
             table[name] = _compare_arrays(actual[name], golden[name], other, standard)
         return ComparisonTable(table)
     return _compare_arrays(actual, golden, benchmark, standard)

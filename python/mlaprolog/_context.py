@@ -99,6 +99,6 @@ def set_default_context(context: Optional[Context]) -> None:
         _shared.context = context
 
 
-def run_in_default(weights: object, tensors: tuple, modes: tuple, numbers: tuple) -> None:
+def run_in_default(weights: _native.Weights, tensors: tuple, modes: tuple, numbers: tuple) -> None:
     with _shared.lock:
         _native.run(_default_in_lock().native, weights, tensors, modes, numbers)

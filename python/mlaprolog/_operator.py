@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, TypedDict, Union
 
 import numpy as np
 
 from . import _names, _native
-from ._arrays import Array, TypedArray, describe, dtype_code, is_raw_bf16, numpy_dtype
+from ._arrays import Array, Descriptor, TypedArray, describe, dtype_code, is_raw_bf16, numpy_dtype
 from ._context import Context, run_in_default
 from ._weights import Weights
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class PrologResult(NamedTuple):
@@ -31,6 +34,24 @@ class ExactResult(NamedTuple):
     k_r: np.ndarray  # [T, Dr], what goes to kr_cache
 
 
+class CallArguments(TypedDict, total=False):
+    """The keywords of a call; `prolog` says what they mean."""
+
+    dequant_scale_x: Optional[Array]
+    actual_seq_len: Optional[Array]
+    quant_scale_ckv: Optional[Array]
+    quant_scale_ckr: Optional[Array]
+    k_nope_clip_alpha: Optional[Array]
+    cache_mode: Union[str, int]
+    kv_quant: Union[str, int]
+    rope_style: Union[str, int]
+    rules: Union[str, int]
+    rmsnorm_epsilon_cq: float
+    rmsnorm_epsilon_ckv: float
+    qc_qr_scale: float
+    kc_scale: float
+
+
 _INPUTS = (
     "token_x", "dequant_scale_x", "rope_sin", "rope_cos", "cache_index", "actual_seq_len", "quant_scale_ckv",
     "quant_scale_ckr", "k_nope_clip_alpha",
@@ -48,6 +69,7 @@ class _Call:
     def __init__(
         self,
         weights: Weights,
+        token_x: Array,
         inputs: Dict[str, Optional[Array]],
         caches: Dict[str, Optional[Array]],
         cache_mode: Union[str, int],
@@ -69,13 +91,13 @@ class _Call:
             _names.code_of("rules", _names.RULES, rules),
         )
         self.numbers = tuple(float(number) for number in numbers)
-        tensors = [None] * len(_native.RUN_TENSORS)
+        tensors: List[Descriptor] = [None] * len(_native.RUN_TENSORS)
         for name, place in _INPUT_PLACES:
             tensors[place] = describe(name, inputs[name])
         for name, place in _CACHE_PLACES:
             tensors[place] = describe(name, caches[name], written=True)
         self.tensors = tensors
-        x = inputs["token_x"]
+        x = self.token_x = token_x
         self.lead = (x.array if isinstance(x, TypedArray) else x).shape[:-1]
         self.tokens = int(np.prod(self.lead, dtype=np.int64))
 
@@ -84,8 +106,8 @@ class _Call:
         eight_bit = _names.WEIGHT_DTYPES[self.weights.facts[1]]
         # bf16 comes back as it came in: raw, or as ml_dtypes has it.
         witness = self.inputs["rope_sin"]
-        if witness is None and dtype_code("token_x", self.inputs["token_x"]) == _names.BF16:
-            witness = self.inputs["token_x"]
+        if witness is None and dtype_code("token_x", self.token_x) == _names.BF16:
+            witness = self.token_x
         raw = is_raw_bf16(witness)
         per_tensor = self.kv_quant == _names.KV_PER_TENSOR
 
@@ -160,7 +182,7 @@ def _make_call(
     numbers = (rmsnorm_epsilon_cq, rmsnorm_epsilon_ckv, qc_qr_scale, kc_scale)
     if token_x is None:
         raise TypeError("token_x: expected a numpy.ndarray, found None")
-    return _Call(weights, inputs, caches, cache_mode, kv_quant, rope_style, rules, numbers)
+    return _Call(weights, token_x, inputs, caches, cache_mode, kv_quant, rope_style, rules, numbers)
 
 
 def _outputs(call: _Call, out: Optional[PrologResult], query_norm: bool) -> PrologResult:
@@ -183,7 +205,7 @@ def prolog(
     query_norm: bool = False,
     out: Optional[PrologResult] = None,
     context: Optional[Context] = None,
-    **arguments: Any,
+    **arguments: Unpack[CallArguments],
 ) -> PrologResult:
     """Runs the operator: returns the queries, and writes the addressed rows of the two caches in place.
 
@@ -248,7 +270,7 @@ def reference(
     *,
     query_norm: bool = False,
     out: Optional[PrologResult] = None,
-    **arguments: Any,
+    **arguments: Unpack[CallArguments],
 ) -> Tuple[PrologResult, Dict[str, np.ndarray]]:
     """The operator's definition in plain code, single-threaded and slow: takes and writes what `prolog` does.
 
@@ -258,7 +280,7 @@ def reference(
     call = _make_call(weights, token_x, rope_sin, rope_cos, kv_cache, kr_cache, cache_index, **arguments)
     outputs = _outputs(call, out, query_norm)
     steps = _new_intermediates(call)
-    typed = dict(steps)
+    typed: Dict[str, Array] = dict(steps)
     quantized = steps.get("c_q_quantized")
     if quantized is not None and quantized.dtype == np.uint8:
         typed["c_q_quantized"] = TypedArray(quantized, _RAW_NAMES[_names.WEIGHT_DTYPES[weights.facts[1]]])
@@ -272,7 +294,7 @@ def exact(
     token_x: Array,
     rope_sin: Optional[Array],
     rope_cos: Optional[Array],
-    **arguments: Any,
+    **arguments: Unpack[CallArguments],
 ) -> ExactResult:
     """The operator's formula in binary64, with no rounding on the way: what errors are measured against."""
     call = _make_call(weights, token_x, rope_sin, rope_cos, None, None, None, **arguments)

@@ -7,7 +7,7 @@ from typing import Optional, Tuple, Union
 import numpy as np
 
 from . import _names, _native
-from ._arrays import Array, TypedArray, describe, dtype_code, numpy_dtype
+from ._arrays import Array, Descriptor, TypedArray, describe, dtype_code, numpy_dtype
 
 _EIGHT_BITS = {np.dtype(np.uint8): "hifloat8"}  # which of the formats does not matter where bytes are moved
 
@@ -63,7 +63,7 @@ def nz_unpack(nz: Array, k: int, n: int) -> np.ndarray:
     return matrix
 
 
-def _nz_descriptor(nz: Array, written: bool = False) -> tuple:
+def _nz_descriptor(nz: Array, written: bool = False) -> Descriptor:
     return describe("nz", _movable(nz), _names.FRACTAL_NZ, written)
 
 

@@ -15,7 +15,7 @@ from ._tensors import CODES, Tensor, code_of, describe
 
 # Tells torch that a tensor has been written; since torch 2.0.
 _increment_version = getattr(torch.autograd.graph, "increment_version", None)
-UNDECLARED = (None,) * len(_weights_cache.NAMES)
+UNDECLARED: Tuple[Optional[int], ...] = (None,) * len(_weights_cache.NAMES)
 
 _E8M0 = getattr(torch, "float8_e8m0fnu", None)
 _RULES_A2, _RULES_950 = _names.RULES["a2"], _names.RULES["950"]
@@ -182,7 +182,7 @@ def run(
     if weight_quant != modes.weight_quant:
         raise ValueError(f"weight_quant_mode: expected {weight_quant} with weights of these types, "
                          f"found {modes.weight_quant}")  # fmt: skip
-    if modes.kv_quant == 3 and kr_cache.numel() == 0:
+    if modes.kv_quant == 3 and kr_cache is not None and kr_cache.numel() == 0:
         kr_cache = None
 
     kept: List[Tensor] = []

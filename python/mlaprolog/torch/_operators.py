@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 
@@ -115,7 +115,7 @@ def v3(
         weight_dq, weight_uq_qr, weight_uk, weight_dkv_kr, rmsnorm_gamma_cq, rmsnorm_gamma_ckv, dequant_scale_w_dq,
         dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr, smooth_scales_cq,
     )  # fmt: skip
-    declared_weights, declared = UNDECLARED, None
+    declared_weights, declared = UNDECLARED, None  # type: Tuple[Optional[int], ...], Optional[Dict[str, Optional[int]]]
     if not token_x_dtype is weight_dq_dtype is weight_uq_qr_dtype is weight_dkv_kr_dtype is kv_cache_dtype is None:
         declared_weights = (weight_dq_dtype, weight_uq_qr_dtype, None, weight_dkv_kr_dtype) + UNDECLARED[4:]
         declared = {"token_x": token_x_dtype, "kv_cache": kv_cache_dtype}

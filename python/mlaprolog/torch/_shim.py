@@ -9,10 +9,9 @@ import types
 import weakref
 
 import torch
+from torch import Tensor
 
 from ._tensors import HIFLOAT8
-
-Tensor = torch.Tensor
 
 
 class Format(enum.IntEnum):
@@ -51,16 +50,14 @@ def _new_module() -> types.ModuleType:
         "npu_mla_prolog", "npu_mla_prolog_v2", "npu_mla_prolog_v3", "npu_mla_prolog_v3_functional",
     ):  # fmt: skip
         setattr(module, name, getattr(torch.ops.npu, name))
-    module.npu_format_cast = npu_format_cast
-    module.get_npu_format = get_npu_format
-    module.Format = Format
-    module.hifloat8 = HIFLOAT8
     npu = types.ModuleType("torch_npu.npu")
-    npu.config = types.SimpleNamespace(allow_internal_format=True)
-    npu.is_available = lambda: False
-    npu.device_count = lambda: 0
-    module.npu = npu
-    module.__mlaprolog__ = True
+    vars(npu).update(
+        config=types.SimpleNamespace(allow_internal_format=True), is_available=lambda: False, device_count=lambda: 0
+    )
+    vars(module).update(
+        npu_format_cast=npu_format_cast, get_npu_format=get_npu_format, Format=Format, hifloat8=HIFLOAT8, npu=npu,
+        __mlaprolog__=True,
+    )  # fmt: skip
     return module
 
 
@@ -72,13 +69,13 @@ def install_torch_npu() -> types.ModuleType:
     mlaprolog.torch is imported.
     """
     found = sys.modules.get("torch_npu")
-    if getattr(found, "__mlaprolog__", False):
+    if found is not None and getattr(found, "__mlaprolog__", False):
         return found
     if found is not None or importlib.util.find_spec("torch_npu") is not None:
         raise RuntimeError("torch_npu is installed; import it and mlaprolog.torch, and its operators take CPU tensors")
     module = _new_module()
     sys.modules["torch_npu"] = module
-    sys.modules["torch_npu.npu"] = module.npu
+    sys.modules["torch_npu.npu"] = vars(module)["npu"]
     if not hasattr(torch, "npu"):
-        torch.npu = module.npu
+        setattr(torch, "npu", vars(module)["npu"])
     return module

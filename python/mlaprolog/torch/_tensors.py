@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, List, Optional, Tuple
 
 import torch
+from torch import Tensor
 
 from .. import _names
-
-Tensor = torch.Tensor
 
 CODES = {
     torch.bfloat16: _names.BF16,
