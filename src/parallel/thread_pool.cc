@@ -100,6 +100,17 @@ void ThreadPool::WorkerLoop(int worker) {
   }
 }
 
+// A thread that wakes may be put on the processor of the one that wakes it, and shares it for milliseconds until the
+// system moves it. The calling thread's processor is taken; the others of the process are as good as before.
+void ThreadPool::KeepWorkersOffThisCpu() {
+  cpu_set_t cpus;
+  if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) != 0) return;
+  const int own = sched_getcpu();
+  if (own < 0 || own >= CPU_SETSIZE || CPU_COUNT(&cpus) <= static_cast<int>(threads_.size())) return;
+  CPU_CLR(own, &cpus);
+  for (std::thread& thread : threads_) pthread_setaffinity_np(thread.native_handle(), sizeof(cpus), &cpus);
+}
+
 void ThreadPool::ParallelFor(int64_t num_tasks, TaskBody body) {
   if (num_tasks <= 0) return;
   if (threads_.empty() || num_tasks == 1) {
@@ -113,6 +124,7 @@ void ThreadPool::ParallelFor(int64_t num_tasks, TaskBody body) {
   workers_busy_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
   region_.fetch_add(1);  // sequentially consistent: ordered against the sleepers' count
   if (sleepers_.load() > 0) {
+    KeepWorkersOffThisCpu();
     // The empty critical section closes the gap between a sleeper's check of the region and its wait.
     { std::lock_guard<std::mutex> lock(sleep_mutex_); }
     wake_.notify_all();

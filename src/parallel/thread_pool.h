@@ -32,6 +32,7 @@ class ThreadPool final : public Executor {
   void WorkerLoop(int worker);
   void RunTasks(int worker);
   bool AwaitRegion(uint64_t seen);
+  void KeepWorkersOffThisCpu();
 
   std::mutex region_owner_;  // held by the caller for the whole of its region
 
