@@ -11,7 +11,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kOutlierFactor = 3.0;
 constexpr double kTurnSeconds = 0.010;    // short calls are repeated within a turn
-constexpr double kWarmCallBelow = 0.020;  // a turn of calls shorter than this begins with one that does not count
+// A turn begins with calls that do not count, until its threads have run for so long: what the contender before has
+// left behind is nobody's own.
+constexpr double kWarmSeconds = 0.015;
+constexpr double kWarmCallBelow = 0.020;  // longer calls need none
 constexpr int kMaxCallsPerTurn = 5;
 
 double MedianOfSorted(const std::vector<double>& sorted) {
@@ -54,7 +57,7 @@ std::vector<Timing> RunRounds(std::span<Contender* const> contenders, const Roun
     if (round >= limits.min_rounds && elapsed >= limits.seconds) break;
     for (size_t turn = 0; turn < count; ++turn) {
       const size_t i = (turn + static_cast<size_t>(round)) % count;  // nobody always follows the same neighbour's start
-      if (is_short[i]) contenders[i]->RunOnce();
+      for (double warm = 0.0; is_short[i] && warm < kWarmSeconds;) warm += contenders[i]->RunOnce();
       for (int call = 0; call < calls_per_turn[i]; ++call) seconds[i].push_back(contenders[i]->RunOnce());
       contenders[i]->EndTurn();
     }

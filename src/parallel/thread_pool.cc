@@ -37,6 +37,12 @@ bool SpinUntil(Done done) {
   return false;
 }
 
+// Lets the calling thread run on every processor of the process.
+void RunAnywhere() {
+  cpu_set_t cpus;
+  if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0) sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
 }  // namespace
 
 ThreadPool::ThreadPool(int num_workers) {
@@ -81,6 +87,8 @@ bool ThreadPool::AwaitRegion(uint64_t seen) {
     sleepers_.fetch_add(1);
     wake_.wait(lock, changed);
     sleepers_.fetch_sub(1);
+    lock.unlock();
+    RunAnywhere();  // where it woke was chosen for it; from here on the system may move it again
   }
   return region_.load() != seen;
 }
@@ -88,10 +96,7 @@ bool ThreadPool::AwaitRegion(uint64_t seen) {
 void ThreadPool::WorkerLoop(int worker) {
   const DefaultFloatEnvironment environment;
   // The thread that happened to start the pool may be pinned to a CPU; the pool is the process's.
-  cpu_set_t process_cpus;
-  if (sched_getaffinity(getpid(), sizeof(process_cpus), &process_cpus) == 0) {
-    sched_setaffinity(0, sizeof(process_cpus), &process_cpus);
-  }
+  RunAnywhere();
   uint64_t seen = 0;
   while (AwaitRegion(seen)) {
     ++seen;
