@@ -10,7 +10,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kOutlierFactor = 3.0;
-constexpr double kTurnSeconds = 0.010;    // short calls are repeated within a turn
+constexpr double kTurnSeconds = 0.010;  // short calls are repeated within a turn
 // A turn begins with calls that do not count, until its threads have run for so long: what the contender before has
 // left behind is nobody's own.
 constexpr double kWarmSeconds = 0.015;
