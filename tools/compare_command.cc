@@ -17,8 +17,12 @@ namespace mlap::tools {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Compares the tensors that B has, or those named by --tensor, with A's of the same names. A tensor expected.X of B is
-compared with X of A, unless A has an expected.X, too.
+    R"(Compares A with B tensor by tensor, those of one name. Where a file has tensors expected.X, as 'golden' writes, these
+are its results X, and whatever else it has are inputs, which are not compared. Else all its tensors are its results.
+
+A must have all results of B. Of a B with expected.* it must have the operator's outputs: query, query_rope, kv_cache,
+kr_cache, dequant_scale_q_nope, query_norm, dequant_scale_q_norm. Others (c_q, exact.query, ...) are compared if A has
+them. --tensor X, or --tensor expected.X, takes X only, which both must have.
 
 Standards (docs/comparison.md):
   exact              the same bytes
@@ -36,8 +40,12 @@ Standards (docs/comparison.md):
 Exit codes: 0 all passed, 1 one did not pass or is missing, 2 bad input.
 
 Examples:
+  mlaprolog new-case case.safetensors --heads 8 --tokens 4
+  mlaprolog run case.safetensors -o results.safetensors
+  mlaprolog golden case.safetensors -o golden.safetensors
   mlaprolog compare results.safetensors golden.safetensors
-  mlaprolog compare a.safetensors b.safetensors --standard dual-l1 --benchmark c.safetensors --json)";
+  mlaprolog compare results.safetensors golden.safetensors --tensor query --standard staged
+  mlaprolog compare results.safetensors golden.safetensors --tensor query --standard dual-l1 --benchmark results.safetensors)";
 
 struct CompareOptions {
   std::string actual_path;
@@ -48,11 +56,64 @@ struct CompareOptions {
   bool json = false;
 };
 
-// The tensor, or the one that it is the expectation of.
-const TensorView* FindCounterpart(const LoadedFile& file, const std::string& name) {
-  constexpr std::string_view kExpected = "expected.";
-  if (const TensorView* found = file.Find(name)) return found;
-  return name.starts_with(kExpected) ? file.Find(std::string_view(name).substr(kExpected.size())) : nullptr;
+constexpr std::string_view kExpected = "expected.";
+
+// What the operator gives. A result of another name is something it computes on the way, or an exact value.
+constexpr std::string_view kOperatorOutputs[] = {
+    "query", "query_rope", "kv_cache", "kr_cache", "dequant_scale_q_nope", "query_norm", "dequant_scale_q_norm"};
+
+// A file's results by the names without "expected.".
+class Results {
+ public:
+  explicit Results(const LoadedFile& file) : file_(file) {
+    has_expected_ = std::any_of(file.tensors().begin(), file.tensors().end(),
+                                [](const auto& tensor) { return tensor.first.starts_with(kExpected); });
+  }
+
+  bool HasExpected() const { return has_expected_; }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, view] : file_.tensors()) {
+      if (!has_expected_) names.push_back(name);
+      if (has_expected_ && name.starts_with(kExpected)) names.push_back(name.substr(kExpected.size()));
+    }
+    return names;
+  }
+
+  // As messages say it.
+  std::string NameInFile(const std::string& name) const {
+    return has_expected_ ? fmt::format("{}{}", kExpected, name) : name;
+  }
+
+  const TensorView* Find(const std::string& name) const { return file_.Find(NameInFile(name)); }
+
+ private:
+  const LoadedFile& file_;
+  bool has_expected_ = false;
+};
+
+// The results of `golden` to compare, those that --tensor names or all that `actual` must have or has.
+std::vector<std::string> NamesToCompare(const CompareOptions& options, const Results& actual, const Results& golden) {
+  std::vector<std::string> names;
+  for (const std::string& given : options.tensors) {
+    const std::string name = given.starts_with(kExpected) ? given.substr(kExpected.size()) : given;
+    if (golden.Find(name) == nullptr) {
+      Fail("--tensor: expected a result of {}, found '{}'; it has no tensor {}", options.golden_path, OneLine(given),
+           OneLine(golden.NameInFile(name)));
+    }
+    names.push_back(name);
+  }
+  if (!names.empty()) return names;
+  for (const std::string& name : golden.Names()) {
+    const bool is_output =
+        std::find(std::begin(kOperatorOutputs), std::end(kOperatorOutputs), name) != std::end(kOperatorOutputs);
+    if (!golden.HasExpected() || is_output || actual.Find(name) != nullptr) names.push_back(name);
+  }
+  if (names.empty()) {
+    Fail("{}: expected tensors to compare {} with, found none", options.golden_path, options.actual_path);
+  }
+  return names;
 }
 
 int Compare(const CompareOptions& options) {
@@ -69,22 +130,22 @@ int Compare(const CompareOptions& options) {
   std::optional<LoadedFile> benchmark;
   if (is_dual) benchmark = LoadedFile::Open(options.benchmark_path);
 
-  std::vector<std::string> names = options.tensors;
-  if (names.empty()) {
-    for (const auto& [name, view] : golden.tensors()) names.push_back(name);
-  }
-  if (names.empty()) Fail("{}: expected tensors to compare with, found none", golden.name());
+  const Results results(actual), expected_results(golden);
+  std::optional<Results> others;
+  if (is_dual) others.emplace(*benchmark);
   std::vector<TensorComparison> comparisons;
-  for (const std::string& name : names) {
-    const TensorView& expected = golden.Tensor(name);
+  for (const std::string& name : NamesToCompare(options, results, expected_results)) {
+    const TensorView& expected = *expected_results.Find(name);
     const std::string standard = options.standard == "auto" ? DefaultStandard(expected.dtype) : options.standard;
-    const TensorView* found = FindCounterpart(actual, name);
-    const TensorView* other = benchmark.has_value() ? FindCounterpart(*benchmark, name) : nullptr;
-    if (found == nullptr || (benchmark.has_value() && other == nullptr)) {
+    const TensorView* found = results.Find(name);
+    const TensorView* other = is_dual ? others->Find(name) : nullptr;
+    if (found == nullptr || (is_dual && other == nullptr)) {
       TensorComparison missing;
       missing.name = name;
       missing.standard = standard;
-      missing.problem = fmt::format("{} has no such tensor", found == nullptr ? actual.name() : benchmark->name());
+      const Results& lacking = found == nullptr ? results : *others;
+      missing.problem = fmt::format("{} has no such tensor{}", found == nullptr ? actual.name() : benchmark->name(),
+                                    lacking.HasExpected() ? " " + lacking.NameInFile(name) : "");
       comparisons.push_back(missing);
       continue;
     }
@@ -115,7 +176,7 @@ void AddCompareCommand(CLI::App* app, CommandAction* action) {
   verb->add_option("--standard", options->standard, "The standard, for all tensors")->capture_default_str();
   verb->add_option("--benchmark", options->benchmark_path, "Another implementation's results, for dual-*")
       ->type_name("FILE");
-  verb->add_option("--tensor", options->tensors, "Compare this tensor only; may be given again")->type_name("NAME");
+  verb->add_option("--tensor", options->tensors, "Compare this result only; may be given again")->type_name("NAME");
   AddFlag(verb, "--json", &options->json, "Print JSON");
   verb->callback([options, action] { *action = [options] { return Compare(*options); }; });
 }
