@@ -2,13 +2,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "commands.h"
+#include "native_tensor.h"
 #include "option_parsing.h"
+#include "prolog_case.h"
 #include "safetensors_error.h"
 #include "tensor_comparison.h"
 #include "tool_error.h"
@@ -35,7 +38,8 @@ Standards (docs/comparison.md):
   mere-mare          mean and largest relative error
   half-percent       at most 0.5 % of the elements beyond the tolerance
   dual-l0, -l1, -l2  errors as ratios to those of --benchmark
-  auto               int-within-1 for integers, mixed-tolerance for floats, exact for anything else
+  auto               int-within-1 for integers, mixed-tolerance for floats, exact for anything else; the parts of
+                     per-group rows each by its type
 
 Exit codes: 0 all passed, 1 one did not pass or is missing, 2 bad input.
 
@@ -116,6 +120,46 @@ std::vector<std::string> NamesToCompare(const CompareOptions& options, const Res
   return names;
 }
 
+// The sizes of a per-group cache's rows, as the metadata of cases and results say; none where they do not.
+struct RowSizes {
+  int64_t kv_rank = 0;
+  int64_t rope = 0;
+};
+
+std::optional<RowSizes> MergedRows(const LoadedFile& file, const TensorView& view) {
+  const auto value = [&file](std::string_view key) -> int64_t {
+    const auto found = file.metadata().find(key);
+    if (found == file.metadata().end()) return 0;
+    const std::string& text = found->second;
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    constexpr int64_t kMax = int64_t{1} << 28;
+    return error == std::errc() && end == text.data() + text.size() && number > 0 && number <= kMax ? number : 0;
+  };
+  const RowSizes sizes = {value("kv_rank"), value("rope")};
+  const bool is_merged = value("kv_cache_quant_mode") == MLAP_KV_PER_GROUP && sizes.kv_rank > 0 && sizes.rope > 0 &&
+                         NativeDtype(view.dtype).has_value() && DtypeBytes(view.dtype) == 1 && !view.shape.empty() &&
+                         view.shape.back() == sizes.kv_rank + 2 * sizes.rope + 4 * CeilDiv(sizes.kv_rank, 128);
+  return is_merged ? std::optional(sizes) : std::nullopt;
+}
+
+// Rows of CANN's order taken apart, for each part has a type of its own.
+std::vector<std::pair<const char*, CaseTensor>> RowParts(const TensorView& rows, const RowSizes& sizes) {
+  const auto part = [&rows](Dtype dtype, int64_t width) {
+    std::vector<int64_t> shape = rows.shape;
+    shape.back() = width;
+    std::byte* bytes = nullptr;
+    return NewTensor(dtype, std::move(shape), &bytes);
+  };
+  std::vector<std::pair<const char*, CaseTensor>> parts = {{".values", part(rows.dtype, sizes.kv_rank)},
+                                                           {".rope", part(Dtype::kBF16, sizes.rope)},
+                                                           {".scales", part(Dtype::kF32, CeilDiv(sizes.kv_rank, 128))}};
+  const mlap_tensor in = NativeTensor(rows), values = NativeTensor(parts[0].second.view),
+                    rope = NativeTensor(parts[1].second.view), scales = NativeTensor(parts[2].second.view);
+  if (mlap_cache_rows_split(&in, MLAP_ROW_CANN, &values, &rope, &scales) != MLAP_OK) Fail("{}", mlap_last_error());
+  return parts;
+}
+
 int Compare(const CompareOptions& options) {
   if (options.standard != "auto") FindStandard(options.standard);
   const bool is_dual = options.standard.starts_with("dual-");
@@ -147,6 +191,17 @@ int Compare(const CompareOptions& options) {
       missing.problem = fmt::format("{} has no such tensor{}", found == nullptr ? actual.name() : benchmark->name(),
                                     lacking.HasExpected() ? " " + lacking.NameInFile(name) : "");
       comparisons.push_back(missing);
+      continue;
+    }
+    const std::optional<RowSizes> rows = name == "kv_cache" ? MergedRows(golden, expected) : std::nullopt;
+    if (options.standard == "auto" && rows.has_value() && found->shape == expected.shape &&
+        found->dtype == expected.dtype) {
+      const auto parts = RowParts(*found, *rows), expected_parts = RowParts(expected, *rows);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const TensorView& golden_part = expected_parts[i].second.view;
+        comparisons.push_back(CompareTensors(name + parts[i].first, parts[i].second.view, golden_part, nullptr,
+                                             DefaultStandard(golden_part.dtype)));
+      }
       continue;
     }
     comparisons.push_back(CompareTensors(name, *found, expected, other, standard));

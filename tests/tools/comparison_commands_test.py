@@ -93,8 +93,31 @@ class Compare(CommandLineTest):
             self.call("golden", case, "-o", self.path("golden"))
             with self.subTest(options):
                 compared = {one["tensor"] for one in self.report(self.path("out"), self.path("golden"))["tensors"]}
-                self.assertEqual(compared, set(safetensors_bytes.read(self.path("out"))[0]))
+                results = set(safetensors_bytes.read(self.path("out"))[0])
+                self.assertEqual({name.split(".")[0] for name in compared}, results)
+                self.assertEqual("kv_cache.rope" in compared, "partial-kv-per-group" in options)
                 self.report(case, self.path("golden"), expect=1)  # the inputs are no results
+
+    def test_rows_of_per_group_caches_are_compared_part_by_part(self):
+        """A last bit of a rope element or a scale may be any byte's difference; a wrong value is found in each part."""
+        def rows(value=1, rope=0x3f80, scale=1.0):
+            row = struct.pack("<2b2Hf", value, 2, rope, 0x3f80, scale)
+            return Tensor("I8", (100, len(row)), row + 99 * struct.pack("<2b2Hf", 1, 2, 0x3f80, 0x3f80, 1.0))
+
+        def write(name, tensor, **metadata):
+            sizes = {"kv_cache_quant_mode": "3", "kv_rank": "2", "rope": "2", **metadata}
+            return safetensors_bytes.write(self.path(name), {"kv_cache": tensor}, sizes)
+        golden = write("golden", rows())
+        for changed, fails in (({}, set()), ({"value": 2}, set()), ({"rope": 0x3f7f}, set()), ({"scale": 1.00001}, set()),
+                               ({"value": 4}, {"values"}), ({"rope": 0xbf80}, {"rope"}), ({"scale": 2.0}, {"scales"})):
+            with self.subTest(changed):
+                report = self.report(write("a", rows(**changed)), golden, expect=int(bool(fails)))
+                self.assertEqual({one["tensor"] for one in report["tensors"] if not one["passed"]},
+                                 {f"kv_cache.{part}" for part in fails})
+                self.assertEqual(len(report["tensors"]), 3)
+        for odd in ({"kv_rank": "3"}, {"kv_rank": "x"}, {"rope": "-2"}, {"rope": "9" * 30}, {"kv_cache_quant_mode": "1"}):
+            (one,) = self.report(golden, write("odd", rows(), **odd))["tensors"]
+            self.assertEqual(one["tensor"], "kv_cache")
 
     def test_what_cannot_be_compared(self):
         a = self.file("a", x=floats(1, 2), raw=Tensor("U8", (1,), b"a"))
