@@ -9,10 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "case_scenario.h"
 #include "commands.h"
 #include "model_table.h"
 #include "option_parsing.h"
 #include "safetensors_error.h"
+#include "soc_choice.h"
 #include "tool_error.h"
 
 namespace mlap::tools {
@@ -20,7 +22,8 @@ namespace {
 
 constexpr const char* kFooter =
     R"(Says whether a device would accept a call of these sizes and modes, and if not, every reason. Sizes are the model's
-unless they are given; --q-rank 0 stands for a query without low rank.
+unless they are given; --q-rank 0 stands for a query without low rank. The device is the one --soc names, else MLAP_SOC,
+else ascend910b. MLAP_SOC=none has no limits to ask for: name a device then.
 
 Exit codes: 0 accepted, 1 not accepted, 2 bad input.
 
@@ -30,7 +33,7 @@ Examples:
 
 struct LimitsOptions {
   std::string model = "deepseek-v3";
-  std::string soc = "ascend910b";
+  std::string soc;
   int32_t version = 3;
   int64_t hidden = 0, q_rank = -1, heads = 0, nope = 0, rope = 0, kv_rank = 0;
   int64_t tokens = 1, batch = 0, block_size = 128;
@@ -50,17 +53,30 @@ Enum Choose(const char* option, const std::string& word, const char* const (&wor
   Fail("{}: expected one of {}, found '{}'", option, fmt::join(words, ", "), OneLine(word));
 }
 
+constexpr std::string_view kDevices = "ascend910b, ascend910_93 or ascend950";
 constexpr const char* kCacheModes[] = {"PA_BSND", "PA_NZ", "PA_BLK_BSND", "PA_BLK_NZ", "BSND", "TND"};
 constexpr const char* kWeights[] = {"bf16", "uq-qr-int8", "int8", "mxfp8", "fp8", "hifloat8"};
 constexpr const char* kKv[] = {"bf16", "per-tensor", "per-channel", "per-group"};
 constexpr const char* kRopeStyles[] = {"interleaved-to-half", "half", "interleaved", "none"};
 
+// Of --soc, else of MLAP_SOC, which must name a device, too.
+std::string ChosenDevice(const std::string& option) {
+  if (!option.empty()) return option;
+  const std::string variable = SocVariable();
+  if (variable == "none" || (!variable.empty() && !IsSocName(variable))) {
+    Fail("MLAP_SOC: expected {}, whose limits to ask for, found '{}'; set it to one of them, unset it, or give --soc",
+         kDevices, OneLine(variable));
+  }
+  return variable.empty() ? "ascend910b" : variable;
+}
+
 int CheckLimits(const LimitsOptions& options) {
+  const std::string soc = ChosenDevice(options.soc);
   const LayerDims& model = FindModel(options.model).dims;
   const auto or_model = [](int64_t given, int64_t of_model) { return given > 0 ? given : of_model; };
   mlap_limits_args args = {};
   args.struct_size = sizeof(args);
-  args.soc = options.soc.c_str();
+  args.soc = soc.c_str();
   args.version = options.version;
   args.dims.hidden = or_model(options.hidden, model.hidden);
   args.dims.q_rank = options.q_rank >= 0 ? options.q_rank : model.q_rank;
@@ -83,10 +99,10 @@ int CheckLimits(const LimitsOptions& options) {
   for (std::string line; std::getline(lines, line);) reasons.push_back(line);
   if (options.json) {
     const nlohmann::json report = {
-        {"soc", options.soc}, {"version", options.version}, {"accepted", is_accepted != 0}, {"reasons", reasons}};
+        {"soc", soc}, {"version", options.version}, {"accepted", is_accepted != 0}, {"reasons", reasons}};
     fmt::print("{}\n", report.dump(2));
   } else {
-    fmt::print("{} {} version {} of the operator with these sizes and modes\n", options.soc,
+    fmt::print("{} {} version {} of the operator with these sizes and modes\n", soc,
                is_accepted != 0 ? "accepts" : "does not accept", options.version);
     for (const std::string& reason : reasons) fmt::print("  {}\n", reason);
   }
@@ -100,7 +116,7 @@ void AddCheckLimitsCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<LimitsOptions>();
   CLI::App* verb = app->add_subcommand("check-limits", "Say whether a device would accept a call, and if not, why");
   verb->footer(kFooter);
-  verb->add_option("--soc", options->soc, "ascend910b, ascend910_93 or ascend950")->capture_default_str();
+  verb->add_option("--soc", options->soc, fmt::format("{}; else MLAP_SOC, else ascend910b", kDevices));
   AddWholeNumber(verb, "--op-version", &options->version, 1, 3,
                  "1 aclnnMlaProlog, 2 aclnnMlaPrologV2WeightNz, 3 aclnnMlaPrologV3WeightNz")
       ->capture_default_str();

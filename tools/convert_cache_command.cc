@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <mlaprolog/mlaprolog.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,19 +27,25 @@ constexpr const char* kFooter =
   flashmla     the same rows with the floats before the rope part
   split        three tensors: NAME.values, NAME.rope, NAME.scales
 
-Between PA_BSND and PA_NZ, and between cann, flashmla and split. Values are moved, never changed. All other tensors and
-the metadata are copied.
+Between PA_BSND and PA_NZ, and between cann, flashmla and split; only per-group caches have rows of the latter. Values
+are moved, never changed. All other tensors and the metadata are copied.
+
+Between page orders all of kv_cache, kr_cache, expected.kv_cache and expected.kr_cache that the file has are converted.
+If it has the metadata cache_mode, as cases and results do, that must have the order of --from, becomes that of --to,
+and holds for all of them: --tensor may not leave one out.
 
 Examples:
-  mlaprolog convert-cache in.safetensors out.safetensors --from PA_BSND --to PA_NZ --tensor kv_cache --tensor kr_cache
-  mlaprolog convert-cache in.safetensors out.safetensors --from cann --to split)";
+  mlaprolog new-case case.safetensors --heads 8
+  mlaprolog convert-cache case.safetensors nz.safetensors --from PA_BSND --to PA_NZ
+  mlaprolog new-case groups.safetensors --heads 8 --scenario partial-kv-per-group
+  mlaprolog convert-cache groups.safetensors flashmla.safetensors --from cann --to flashmla)";
 
 struct ConvertOptions {
   std::string input_path;
   std::string output_path;
   std::string from;
   std::string to;
-  std::vector<std::string> tensors = {"kv_cache"};
+  std::vector<std::string> tensors;  // none: the caches that the forms are of
   int64_t kv_rank = 512;
   int64_t rope = 64;
   bool force = false;
@@ -67,12 +74,26 @@ CaseTensor Reshaped(const CaseTensor& like, Dtype dtype, int64_t width) {
   return NewTensor(dtype, std::move(shape), &bytes);
 }
 
-// The file's tensors in their new form.
+// What the metadata cache_mode of a case is in either order of pages.
+struct PageModes {
+  const char* modes[2];
+};
+constexpr PageModes kPageModes[] = {{{"PA_BSND", "PA_NZ"}}, {{"PA_BLK_BSND", "PA_BLK_NZ"}}};
+constexpr const char* kCaches[] = {"kv_cache", "kr_cache", "expected.kv_cache", "expected.kr_cache"};
+
+// The file's tensors and metadata in their new form.
 class Converter {
  public:
-  Converter(const ConvertOptions& options, TensorMap tensors) : options_(options), tensors_(std::move(tensors)) {}
+  Converter(const ConvertOptions& options, const LoadedFile& file)
+      : options_(options), metadata_(file.metadata().begin(), file.metadata().end()) {
+    for (const auto& [name, view] : file.tensors()) tensors_[name] = {view, file.storage()};
+  }
 
-  TensorMap Convert() {
+  const TensorMap& tensors() const { return tensors_; }
+  const std::map<std::string, std::string, std::less<>>& metadata() const { return metadata_; }
+
+  // Returns the names of the caches it has converted.
+  std::vector<std::string> Convert() {
     const int from_pages = PlaceOf(options_.from, kPageForms);
     const int to_pages = PlaceOf(options_.to, kPageForms);
     const int from_rows = PlaceOf(options_.from, kRowForms);
@@ -90,17 +111,56 @@ class Converter {
                            : fmt::format("{}", fmt::join(kRowForms, ", ")),
            options_.from, options_.to);
     }
-    for (const std::string& name : options_.tensors) {
+    std::vector<std::string> names = options_.tensors;
+    std::sort(names.begin(), names.end());  // a name given twice must not be converted twice
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    if (names.empty() && from_pages >= 0) names = Caches();
+    if (names.empty()) names = {"kv_cache"};
+    if (from_pages >= 0) ChangeCacheMode(names, from_pages, to_pages);
+    for (const std::string& name : names) {
       if (from_pages >= 0) {
         ConvertPages(name, from_pages, to_pages);
       } else {
         ConvertRows(name, static_cast<RowForm>(from_rows), static_cast<RowForm>(to_rows));
       }
     }
-    return std::move(tensors_);
+    return names;
   }
 
  private:
+  std::vector<std::string> Caches() const {
+    std::vector<std::string> names;
+    for (const char* name : kCaches) {
+      if (tensors_.contains(name)) names.emplace_back(name);
+    }
+    return names;
+  }
+
+  // The mode is one for all caches of a case.
+  void ChangeCacheMode(const std::vector<std::string>& names, int from, int to) {
+    const auto mode = metadata_.find("cache_mode");
+    if (mode == metadata_.end()) return;
+    const auto is_converted = [&names](const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    const std::vector<std::string> caches = Caches();
+    if (std::none_of(caches.begin(), caches.end(), is_converted)) return;
+    for (const std::string& cache : caches) {
+      if (is_converted(cache)) continue;
+      Fail(
+          "--tensor: expected {}, whose order the metadata cache_mode says for all of them, found {}; leave --tensor "
+          "out",
+          fmt::join(caches, ", "), OneLine(fmt::format("{}", fmt::join(names, ", "))));
+    }
+    for (const PageModes& page : kPageModes) {
+      if (mode->second != page.modes[from]) continue;
+      mode->second = page.modes[to];
+      return;
+    }
+    Fail("--from: expected the order of the metadata cache_mode, which is {}, found {}", OneLine(mode->second),
+         options_.from);
+  }
+
   const CaseTensor& Find(const std::string& name) const {
     const auto found = tensors_.find(name);
     if (found == tensors_.end())
@@ -111,6 +171,19 @@ class Converter {
            ShapeText(found->second.view.shape));
     }
     return found->second;
+  }
+
+  // A cache whose rows have values, rope part and scales behind each other.
+  const CaseTensor& FindRows(const std::string& name, int64_t row_bytes) const {
+    const CaseTensor& found = Find(name);
+    if (DtypeBytes(found.view.dtype) != 1 || found.view.shape.back() != row_bytes) {
+      Fail(
+          "tensor '{}': expected rows of {} bytes, found {} {}; only per-group caches have rows in the forms {}, sizes "
+          "other than theirs take --kv-rank and --rope",
+          OneLine(name), row_bytes, DtypeName(found.view.dtype), ShapeText(found.view.shape),
+          fmt::join(kRowForms, ", "));
+    }
+    return found;
   }
 
   void ConvertPages(const std::string& name, int from, int to) {
@@ -130,13 +203,13 @@ class Converter {
     const auto order = [](RowForm form) { return form == kCann ? MLAP_ROW_CANN : MLAP_ROW_FLASHMLA; };
     if (from == kSplit && to == kSplit) return;
     if (from != kSplit && to != kSplit) {
-      const CaseTensor& old = Find(name);
+      const CaseTensor& old = FindRows(name, row_bytes);
       CaseTensor converted = Reshaped(old, old.view.dtype, old.view.shape.back());
       const mlap_tensor in = NativeTensor(old.view), out = NativeTensor(converted.view);
       Require(name, mlap_cache_rows_reorder(&in, order(from), &out, order(to), options_.kv_rank, options_.rope));
       tensors_[name] = converted;
     } else if (to == kSplit) {
-      const CaseTensor old = Find(name);
+      const CaseTensor old = FindRows(name, row_bytes);
       const CaseTensor apart[] = {Reshaped(old, old.view.dtype, options_.kv_rank),
                                   Reshaped(old, Dtype::kBF16, options_.rope), Reshaped(old, Dtype::kF32, groups)};
       const mlap_tensor in = NativeTensor(old.view), values = NativeTensor(apart[0].view),
@@ -157,6 +230,7 @@ class Converter {
 
   const ConvertOptions& options_;
   TensorMap tensors_;
+  std::map<std::string, std::string, std::less<>> metadata_;
 };
 
 int ConvertCache(const ConvertOptions& options) {
@@ -164,11 +238,10 @@ int ConvertCache(const ConvertOptions& options) {
   if (!options.force) RequireNewFile("OUT", options.output_path, "--force replaces it");
   RequireWritable("OUT", options.output_path);
   const LoadedFile file = LoadedFile::Open(options.input_path);
-  TensorMap tensors;
-  for (const auto& [name, view] : file.tensors()) tensors[name] = {view, file.storage()};
-  SaveTensors(options.output_path, Converter(options, std::move(tensors)).Convert(), file.metadata());
-  fmt::print("{}\n  {} from {} to {}\n", options.output_path, fmt::join(options.tensors, ", "), options.from,
-             options.to);
+  Converter converter(options, file);
+  const std::vector<std::string> names = converter.Convert();
+  SaveTensors(options.output_path, converter.tensors(), converter.metadata());
+  fmt::print("{}\n  {} from {} to {}\n", options.output_path, fmt::join(names, ", "), options.from, options.to);
   return kExitDone;
 }
 
@@ -182,9 +255,9 @@ void AddConvertCacheCommand(CLI::App* app, CommandAction* action) {
   verb->add_option("OUT", options->output_path, "The .safetensors file to write")->type_name("FILE")->required();
   verb->add_option("--from", options->from, "The form it has")->type_name("FORM")->required();
   verb->add_option("--to", options->to, "The form to give it")->type_name("FORM")->required();
-  verb->add_option("--tensor", options->tensors, "The cache; may be given again")
-      ->type_name("NAME")
-      ->capture_default_str();
+  verb->add_option("--tensor", options->tensors,
+                   "Convert this one only; may be given again. Else kv_cache, and between page orders all caches")
+      ->type_name("NAME");
   AddWholeNumber(verb, "--kv-rank", &options->kv_rank, 1, int64_t{1} << 28, "Hckv, for cann, flashmla and split")
       ->capture_default_str();
   AddWholeNumber(verb, "--rope", &options->rope, 1, int64_t{1} << 28, "Dr, likewise")->capture_default_str();

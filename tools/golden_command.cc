@@ -27,11 +27,13 @@ constexpr const char* kFooter =
   expected.exact.*  the formula without any rounding, in F64: query, query_rope, and the keys' rows c_kv and k_r
 and prints how far the operator is from both, and the reference from the exact formula. What is quantised to 8 bits is
 compared with the staged reference only, and so is what follows from a query latent in 8-bit floats. The int8 scenarios
-have the roundings of the case's soc.
+have the roundings of the case's soc. The file of --output is replaced if it exists.
 
-Example:
+Examples:
+  mlaprolog new-case v3.safetensors --heads 8 --tokens 4
   mlaprolog golden v3.safetensors -o golden.safetensors
-  mlaprolog compare mine.safetensors golden.safetensors --tensor expected.query --standard staged)";
+  mlaprolog run v3.safetensors -o mine.safetensors
+  mlaprolog compare mine.safetensors golden.safetensors --tensor query --standard staged)";
 
 struct GoldenOptions {
   std::string case_path;

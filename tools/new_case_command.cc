@@ -70,7 +70,11 @@ void HintIfRefused(const PrologCase& prolog_case) {
   if (IsShapeAccepted(shape, FirstVersionFor(shape, AttributesOf(prolog_case)), &why_not)) return;
   std::fflush(stdout);
   if (why_not.find("MLAP_SOC=none") != std::string::npos) {
-    fmt::print(stderr, "mlaprolog: {} refuses this case; run it with MLAP_SOC=none\n", CannSession::SocName());
+    // Without a device int8 is rounded as on A2.
+    fmt::print(stderr, "mlaprolog: {} refuses this case; run it with MLAP_SOC=none{}\n", CannSession::SocName(),
+               RulesOf(prolog_case.soc) == MLAP_RULES_950
+                   ? fmt::format(", or with run --native, which keeps the roundings of {}", prolog_case.soc)
+                   : "");
   } else {
     fmt::print(stderr, "mlaprolog: the operator refuses this case: {}\n", why_not);
   }

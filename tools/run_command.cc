@@ -41,11 +41,15 @@ Accepted errors, as relative Frobenius norm and max, the largest difference over
   scales                           1e-4 of each; powers of two none
   slots of no token                none
 
+The file of --output is replaced if it exists.
+
 Examples:
-  mlaprolog run v3.safetensors --check
-  mlaprolog run tests/golden/cases/nq_tiny.safetensors --check --soc none
-  mlaprolog run tests/golden/cases/full_pt_950_tnd.safetensors --check --native
-  mlaprolog run v3.safetensors --repeat 20 --version 3)";
+  mlaprolog new-case v3.safetensors --heads 8 --tokens 4
+  mlaprolog run v3.safetensors --check -o results.safetensors
+  mlaprolog run v3.safetensors --repeat 20 --version 3
+  mlaprolog new-case tiny.safetensors --model tiny --scenario full-int8 --soc ascend950
+  mlaprolog run tiny.safetensors --check --soc none
+  mlaprolog run tiny.safetensors --check --native)";
 
 struct RunOptions {
   std::string case_path;

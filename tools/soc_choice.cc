@@ -17,10 +17,13 @@ CLI::Option* AddSocOption(CLI::App* verb, std::string* soc, const char* text) {
   return verb->add_option("--soc", *soc, text)->check(CLI::Validator(check, ""))->type_name("NAME");
 }
 
-void ChooseSoc(const std::string& option, const std::string& otherwise) {
+std::string SocVariable() {
   const char* const variable = std::getenv("MLAP_SOC");
-  const bool is_set = variable != nullptr && *variable != '\0';
-  const std::string& chosen = !option.empty() || is_set ? option : otherwise;
+  return variable != nullptr ? variable : "";
+}
+
+void ChooseSoc(const std::string& option, const std::string& otherwise) {
+  const std::string& chosen = !option.empty() || !SocVariable().empty() ? option : otherwise;
   if (!chosen.empty()) setenv("MLAP_SOC", chosen.c_str(), 1);
 }
 

@@ -13,6 +13,9 @@ namespace mlap::tools {
 // --soc, which replaces MLAP_SOC.
 CLI::Option* AddSocOption(CLI::App* verb, std::string* soc, const char* text);
 
+// MLAP_SOC; empty if it is not set.
+std::string SocVariable();
+
 // Makes the operators follow `option` if it is not empty, else MLAP_SOC if it is set, else `otherwise` if it is not
 // empty. To be called before the first use of the operators.
 void ChooseSoc(const std::string& option, const std::string& otherwise);

@@ -1,6 +1,7 @@
 """Running the command line from a test. MLAPROLOG names the program."""
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -40,3 +41,15 @@ class CommandLineTest(unittest.TestCase):
     def new_case(self, name: str, *args, **environment) -> pathlib.Path:
         self.call("new-case", self.path(name), "--force", "--model", "tiny", "--block-size", "16", *args, **environment)
         return self.path(name)
+
+    def paste(self, text: str) -> int:
+        """Runs the indented lines of a document or a help text that begin with mlaprolog, all in one directory and in
+        order, with no variable set; returns their number."""
+        lines = re.findall(r"^ +mlaprolog (.*?)(?: +#.*)?$", text, re.M)
+        for line in lines:
+            words = [self.path(word) if word.endswith(".safetensors") else word for word in line.split()]
+            if words == ["demo"]:
+                words += ["--model", "youtu-llm", "--heads", "1", "--sequences", "2"]  # the same, in less time
+            with self.subTest(line):
+                self.call(*words, soc=None)
+        return len(lines)

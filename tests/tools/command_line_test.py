@@ -133,6 +133,8 @@ class NewCase(CommandLineTest):
         hint = "mlaprolog: {} refuses this case; run it with MLAP_SOC=none\n"
         self.assertEqual(errors(*tiny), hint.format("Ascend910B3"))
         self.assertEqual(errors(*tiny, soc="none"), "")
+        self.assertEqual(errors(*tiny, "--soc", "ascend950"), hint.format("Ascend950PR_9599").rstrip("\n") +
+                         ", or with run --native, which keeps the roundings of ascend950\n")
         youtu = ("--model", "youtu-llm", "--hidden", "1024")
         self.assertEqual(errors(*youtu, "--heads", "17"), hint.format("Ascend910B3"))
         self.assertEqual(errors(*youtu, "--heads", "1"), "")
@@ -424,8 +426,10 @@ class InfoAndHelp(CommandLineTest):
 
 
 class Documents(CommandLineTest):
-    """docs/command_line.md against the program."""
-    TEXT = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text()
+    """docs/command_line.md, README.md and the help against the program."""
+    ROOT = pathlib.Path(__file__).resolve().parents[2]
+    TEXT = (ROOT / "docs" / "command_line.md").read_text()
+    README = (ROOT / "README.md").read_text()
 
     def test_table_of_scenarios(self):
         rows = re.findall(r"^\| ([\w-]+) \| (\w+) \| (\d), (\d) \| V(\d) \|$", self.TEXT, re.M)
@@ -448,13 +452,35 @@ class Documents(CommandLineTest):
             for word in {*tensors, *metadata} - {"seed", "model"}:
                 self.assertIn(f"`{word}`", self.TEXT)
 
-    def test_commands_do_what_they_say(self):
-        commands = re.findall(r"^    (mlaprolog .*)$", self.TEXT, re.M)
-        self.assertGreater(len(commands), 5)
-        for command in commands:
-            with self.subTest(command):
-                args = [self.path(word) if word.endswith(".safetensors") else word for word in command.split()[1:]]
-                self.call(*args, soc=None)
+    def test_commands_do_what_they_say_twice(self):
+        for _ in range(2):
+            self.assertGreater(self.paste(self.TEXT), 5)
+
+    def test_commands_of_the_readme_do_what_they_say_in_order(self):
+        text = self.README.split("## The command line", 1)[1].split("\n## ", 1)[0]
+        for _ in range(2):
+            self.assertGreaterEqual(self.paste(text), 8)
+
+    def test_examples_of_the_help_use_files_they_make(self):
+        for verb in ("run", "golden", "compare", "convert-cache"):
+            with self.subTest(verb):
+                for path in self.directory.iterdir():
+                    path.unlink()
+                self.assertGreater(self.paste(self.call(verb, "--help").stdout.split("Examples:")[1]), 2)
+
+    def test_what_replaces_files(self):
+        case = self.new_case("case")
+        self.path("out").write_bytes(b"before")
+        for args in (("new-case", self.path("out"), "--model", "tiny"),
+                     ("convert-cache", case, self.path("out"), "--from", "PA_BSND", "--to", "PA_NZ")):
+            self.refuse(*args, words=("OUT", "--force"))
+            self.assertEqual(self.path("out").read_bytes(), b"before")
+            self.call(*args, "--force")
+            self.path("out").write_bytes(b"before")
+        for verb in ("run", "golden"):
+            self.path("out").write_bytes(b"before")
+            self.call(verb, case, "-o", self.path("out"))
+            self.assertNotEqual(self.path("out").read_bytes(), b"before")
 
 
 class Demo(CommandLineTest):

@@ -55,10 +55,69 @@ class Compare(CommandLineTest):
         self.assertTrue(self.report(a, b, "--tensor", "x")["passed"])
         self.report(a, b, "--tensor", "x", "--tensor", "y", expect=1)
 
-    def test_expected_tensors_are_found(self):
-        a, b = self.file("a", query=floats(1, 2)), self.file("b", **{"expected.query": floats(1, 2)})
-        self.assertTrue(self.report(a, b)["passed"])
-        self.report(b, a, expect=1)
+    def test_expected_tensors_are_a_files_results(self):
+        """Whatever else the file has is an input and not compared, on either side."""
+        a = self.file("a", query=floats(1, 2), kv_cache=floats(3))
+        b = self.file("b", token_x=floats(9), kv_cache=floats(7), **{
+            "expected.query": floats(1, 2), "expected.kv_cache": floats(3), "expected.c_q": floats(4),
+            "expected.exact.query": floats(1, 2)})
+        for actual, golden in ((a, b), (b, a)):
+            self.assertEqual([one["tensor"] for one in self.report(actual, golden)["tensors"]], ["kv_cache", "query"])
+        self.assertEqual(len(self.report(b, b)["tensors"]), 4)
+        for name in ("query", "expected.query"):
+            self.assertEqual([one["tensor"] for one in self.report(a, b, "--tensor", name)["tensors"]], ["query"])
+        inputs = self.file("inputs", query=floats(1, 2), kv_cache=floats(7))
+        self.report(inputs, b, expect=1)
+        self.report(inputs, b, "--tensor", "kv_cache", expect=1)
+
+    def test_all_outputs_are_required_and_others_compared_if_there(self):
+        outputs = ("query", "query_rope", "kv_cache", "kr_cache", "dequant_scale_q_nope", "query_norm",
+                   "dequant_scale_q_norm")
+        others = ("c_q", "k_r", "exact.query")
+        all_of_them = {name: floats(at) for at, name in enumerate(outputs + others)}
+        golden = self.file("golden", **{f"expected.{name}": tensor for name, tensor in all_of_them.items()})
+        for name in outputs + others:
+            with self.subTest(name):
+                rest = {other: tensor for other, tensor in all_of_them.items() if other != name}
+                report = self.report(self.file("a", **rest), golden, expect=int(name in outputs))
+                self.assertEqual(len(report["tensors"]), len(rest) + int(name in outputs))
+                self.report(self.file("a", **rest), golden, "--tensor", name, expect=1)
+                self.report(self.file("a", **{**rest, name: floats(-5)}), golden, expect=1)
+
+    def test_results_of_every_kind_pass_against_their_golden_file(self):
+        for options in (("--scenario", "non-quant", "--cache-mode", "PA_NZ"), ("--scenario", "partial-kv-int8"),
+                        ("--scenario", "full-int8-kv-int8", "--query-norm"), ("--scenario", "partial-kv-per-group"),
+                        ("--scenario", "full-mxfp8-kv-fp8", "--query-norm")):
+            case = self.new_case("case", "--tokens", "5", *options)
+            self.call("run", case, "-o", self.path("out"))
+            self.call("golden", case, "-o", self.path("golden"))
+            with self.subTest(options):
+                compared = {one["tensor"] for one in self.report(self.path("out"), self.path("golden"))["tensors"]}
+                results = set(safetensors_bytes.read(self.path("out"))[0])
+                self.assertEqual({name.split(".")[0] for name in compared}, results)
+                self.assertEqual("kv_cache.rope" in compared, "partial-kv-per-group" in options)
+                self.report(case, self.path("golden"), expect=1)  # the inputs are no results
+
+    def test_rows_of_per_group_caches_are_compared_part_by_part(self):
+        """A last bit of a rope element or a scale may be any byte's difference; a wrong value is found in each part."""
+        def rows(value=1, rope=0x3f80, scale=1.0):
+            row = struct.pack("<2b2Hf", value, 2, rope, 0x3f80, scale)
+            return Tensor("I8", (100, len(row)), row + 99 * struct.pack("<2b2Hf", 1, 2, 0x3f80, 0x3f80, 1.0))
+
+        def write(name, tensor, **metadata):
+            sizes = {"kv_cache_quant_mode": "3", "kv_rank": "2", "rope": "2", **metadata}
+            return safetensors_bytes.write(self.path(name), {"kv_cache": tensor}, sizes)
+        golden = write("golden", rows())
+        for changed, fails in (({}, set()), ({"value": 2}, set()), ({"rope": 0x3f7f}, set()), ({"scale": 1.00001}, set()),
+                               ({"value": 4}, {"values"}), ({"rope": 0xbf80}, {"rope"}), ({"scale": 2.0}, {"scales"})):
+            with self.subTest(changed):
+                report = self.report(write("a", rows(**changed)), golden, expect=int(bool(fails)))
+                self.assertEqual({one["tensor"] for one in report["tensors"] if not one["passed"]},
+                                 {f"kv_cache.{part}" for part in fails})
+                self.assertEqual(len(report["tensors"]), 3)
+        for odd in ({"kv_rank": "3"}, {"kv_rank": "x"}, {"rope": "-2"}, {"rope": "9" * 30}, {"kv_cache_quant_mode": "1"}):
+            (one,) = self.report(golden, write("odd", rows(), **odd))["tensors"]
+            self.assertEqual(one["tensor"], "kv_cache")
 
     def test_what_cannot_be_compared(self):
         a = self.file("a", x=floats(1, 2), raw=Tensor("U8", (1,), b"a"))
@@ -93,7 +152,10 @@ class Compare(CommandLineTest):
         self.refuse("compare", a, a, "--standard", "nonsense", words=("--standard", "nonsense", *STANDARDS))
         self.refuse("compare", a, a, "--standard", "dual-l1", words=("--benchmark",))
         self.refuse("compare", a, a, "--benchmark", a, words=("--benchmark",))
-        self.refuse("compare", a, a, "--tensor", "y", words=("y",))
+        self.refuse("compare", a, a, "--tensor", "y", words=("--tensor", "'y'"))
+        golden = self.file("golden", x=floats(1), **{"expected.c_q": floats(1)})
+        self.refuse("compare", a, golden, "--tensor", "x", words=("--tensor", "expected.x"))
+        self.refuse("compare", a, golden, words=("golden", "found none"))
         self.refuse("compare", a, self.file("empty"), words=("empty",))
         self.refuse("compare", a, words=("B",))
 
@@ -159,6 +221,42 @@ class ConvertCache(CommandLineTest):
         back, _ = safetensors_bytes.read(self.convert(self.path("PA_NZ.safetensors"), "PA_NZ", "PA_BSND"))
         self.assertEqual(back, tensors)
 
+    def test_a_case_stays_a_case(self):
+        """All its caches change, and the metadata with them; results are those of a case made in that mode."""
+        for rows, fractals in (("PA_BSND", "PA_NZ"), ("PA_BLK_BSND", "PA_BLK_NZ")):
+            options = ("--tokens", "5", "--scenario", "partial")
+            case = self.new_case("case", *options, "--cache-mode", rows)
+            self.call("golden", case, "-o", self.path("golden"))
+            for source in (case, self.path("golden")):
+                with self.subTest(f"{rows} {source.name}"):
+                    nz = self.convert(source, "PA_BSND", "PA_NZ")
+                    before, after = safetensors_bytes.read(source), safetensors_bytes.read(nz)
+                    self.assertEqual(after[1], {**before[1], "cache_mode": fractals})
+                    changed = {name for name in before[0] if before[0][name] != after[0][name]}
+                    self.assertEqual(changed, {name for name in before[0] if name.endswith("_cache")})
+                    text = self.call("run", nz, "--check").stdout
+                    self.assertEqual("the file's expected tensors" in text, source != case)
+                    self.assertEqual(safetensors_bytes.read(self.convert(nz, "PA_NZ", "PA_BSND")), before)
+
+    def test_caches_of_a_case_go_together(self):
+        case, out = self.new_case("case"), self.path("out")
+        forms = ("--from", "PA_BSND", "--to", "PA_NZ")
+        for one, other in (("kv_cache", "kr_cache"), ("kr_cache", "kv_cache")):
+            self.refuse("convert-cache", case, out, *forms, "--tensor", one, words=("--tensor", other, "cache_mode"))
+        self.refuse("convert-cache", case, out, "--from", "PA_NZ", "--to", "PA_BSND", words=("--from", "PA_BSND", "PA_NZ"))
+        self.refuse("convert-cache", self.new_case("tnd", "--cache-mode", "TND"), out, *forms, words=("--from", "TND"))
+        self.assertFalse(out.exists())
+        both = ("--tensor", "kr_cache", "--tensor", "kv_cache", "--tensor", "kv_cache")
+        self.call("convert-cache", case, out, *forms, *both)
+        self.call("run", out, "--check")
+
+    def test_rows_are_those_of_per_group_caches(self):
+        for scenario in ("non-quant", "full-int8-kv-int8"):
+            case = self.new_case("case", "--scenario", scenario)
+            for to in ("flashmla", "split"):
+                self.refuse("convert-cache", case, self.path("out"), "--from", "cann", "--to", to,
+                            words=("kv_cache", "only per-group caches", "found"))
+
     def test_rows(self):
         values, rope, scales = bytes(range(256)) * 2, bytes(range(128)), bytes(range(16))
         source = safetensors_bytes.write(
@@ -199,7 +297,7 @@ class ConvertCache(CommandLineTest):
 
 class CheckLimits(CommandLineTest):
     def report(self, *args, expect):
-        return json.loads(self.call("check-limits", *args, "--json", expect=expect).stdout)
+        return json.loads(self.call("check-limits", *args, "--json", expect=expect, soc=None).stdout)
 
     def test_models(self):
         for model, version, reasons in [("deepseek-v3", 1, 0), ("deepseek-v3", 3, 0), ("glm-5", 3, 0), ("glm-5", 2, 2),
@@ -224,7 +322,19 @@ class CheckLimits(CommandLineTest):
                 report = self.report(*args, expect=1)
                 self.assertEqual(len(report["reasons"]), 1, report)
                 self.assertIn(word, report["reasons"][0])
-                self.assertIn(report["reasons"][0], self.call("check-limits", *args, expect=1).stdout)
+                self.assertIn(report["reasons"][0], self.call("check-limits", *args, expect=1, soc=None).stdout)
+
+    def test_the_device_is_the_options_else_the_variables(self):
+        for variable, option, expected in ((None, (), "ascend910b"), ("", (), "ascend910b"), ("ascend950", (), "ascend950"),
+                                           ("ascend950", ("--soc", "ascend910_93"), "ascend910_93"),
+                                           ("none", ("--soc", "ascend950"), "ascend950")):
+            with self.subTest(variable=variable, option=option):
+                is_950 = expected == "ascend950"
+                text = self.call("check-limits", "--weights", "fp8", "--json", *option, soc=variable,
+                                 expect=0 if is_950 else 1).stdout
+                self.assertEqual(json.loads(text)["soc"], expected)
+        for wrong in ("nonsense", "none", "ascend910"):
+            self.refuse("check-limits", soc=wrong, words=("MLAP_SOC", "ascend910b, ascend910_93 or ascend950", wrong))
 
     def test_what_the_950_takes(self):
         for weights in ("mxfp8", "fp8", "hifloat8"):
@@ -236,7 +346,7 @@ class CheckLimits(CommandLineTest):
                             (("--op-version", "4"), ("--op-version",)), (("--weights", "fp4"), ("--weights", "fp4")),
                             (("--kv", "x"), ("--kv",)), (("--cache-mode", "BNSD"), ("--cache-mode", "BNSD")),
                             (("--rope-style", "x"), ("--rope-style",)), (("--heads", "0"), ("--heads",))]:
-            self.refuse("check-limits", *args, words=words)
+            self.refuse("check-limits", *args, words=words, soc=None)
 
 
 if __name__ == "__main__":
