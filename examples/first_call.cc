@@ -39,11 +39,15 @@ int main() {
   if (status == 0) status = aclrtSynchronizeStream(nullptr);
   const char* text = aclGetRecentErrMsg();  // null when nothing has failed
 
-  uint16_t bits[2] = {0, 0};
-  void* data = nullptr;
-  aclGetRawTensorAddr(query, &data);
-  aclrtMemcpy(bits, sizeof(bits), data, sizeof(bits), ACL_MEMCPY_DEVICE_TO_HOST);
-  std::printf("status %d, query begins with the bf16 bits %04x %04x\n%s", status, bits[0], bits[1], text ? text : "");
+  if (status == 0) {
+    uint16_t bits[2] = {0, 0};
+    void* data = nullptr;
+    aclGetRawTensorAddr(query, &data);
+    aclrtMemcpy(bits, sizeof(bits), data, sizeof(bits), ACL_MEMCPY_DEVICE_TO_HOST);
+    std::printf("status 0, query begins with the bf16 bits %04x %04x\n", bits[0], bits[1]);
+  } else {
+    std::printf("status %d: %s\n", status, text ? text : "");
+  }
   aclrtResetDevice(0);  // the memory goes with the process
   aclFinalize();
   return status;

@@ -18,13 +18,15 @@ mlap_status CheckStructSize(const char* function, const char* name, const Struct
   return FailWith(MLAP_INVALID_ARGUMENT,
                   std::string(function) + ": " + name + ": expected a struct with struct_size " +
                       std::to_string(sizeof(Struct)) + ", found " +
-                      (args == nullptr ? std::string("null") : "struct_size " + std::to_string(args->struct_size)));
+                      (args == nullptr ? std::string("null") : "struct_size " + std::to_string(args->struct_size)) +
+                      "; set it with sizeof or the struct's init function, and build against this library's header");
 }
 
 // Refuses an out-parameter that is null.
 inline mlap_status CheckPlace(const char* function, const char* name, const void* place) {
   if (place != nullptr) return MLAP_OK;
-  return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) + ": " + name + ": expected a place, found null");
+  return FailWith(MLAP_INVALID_ARGUMENT,
+                  std::string(function) + ": " + name + ": expected a place, found null; pass its address");
 }
 
 // A failure of an internal operation, with the function's name in front.

@@ -56,9 +56,9 @@ mlap_status mlap_standard_at(size_t index, mlap_standard* standard, const char**
     if (status != MLAP_OK) return status;
     const mlap::StandardName* row = mlap::StandardAt(index);
     if (row == nullptr) {
-      return mlap::FailWith(
-          MLAP_INVALID_ARGUMENT,
-          std::string(kFunction) + ": index: expected the place of a standard, found " + std::to_string(index));
+      return mlap::FailWith(MLAP_INVALID_ARGUMENT,
+                            std::string(kFunction) + ": index: expected the place of a standard, found " +
+                                std::to_string(index) + "; the first index that is refused is their number");
     }
     *standard = row->standard;
     *name = row->name;

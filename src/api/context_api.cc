@@ -56,7 +56,8 @@ class ContextUse {
 mlap_status FailUnknown(const char* function, const void* handle) {
   return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) +
                                              ": context: expected one of mlap_context_create, found " +
-                                             (handle == nullptr ? "null" : "one that was destroyed or never made"));
+                                             (handle == nullptr ? "null" : "one that was destroyed or never made") +
+                                             "; make one, and destroy it after the last call");
 }
 
 mlap_status FailBusy(const char* function) {
@@ -80,8 +81,8 @@ mlap_status Create(const mlap_context_args& args, mlap_context** out) {
   int num_threads = args.num_threads;
   if (status.ok() && num_threads == 0) status = ConfiguredThreads(&num_threads);
   if (status.ok() && (num_threads < 1 || num_threads > kMostThreads)) {
-    status = Status(StatusCode::kInvalidArgument,
-                    "num_threads: expected 1 to 1024, or 0 for the default, found " + std::to_string(num_threads));
+    status = Status(StatusCode::kInvalidArgument, "num_threads: expected 1 to 1024, or 0 for the default, found " +
+                                                      std::to_string(num_threads) + "; use 0");
   }
   if (!status.ok()) return FailFunction(kFunction, status);
   context->pool = std::make_unique<ThreadPool>(num_threads);

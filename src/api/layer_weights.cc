@@ -44,12 +44,14 @@ class WeightsMaker {
     if (!checks_.ok()) return checks_.status();
     const PrologShape& shape = to_.shape;
     if (has_low_rank_) {
-      Matrix("weight_dq", in_.weight_dq, quant_->down, shape.hidden, shape.q_rank, &to_.weight_dq);
+      Matrix("weight_dq", in_.weight_dq, quant_->down, {"He", shape.hidden}, {"Hcq", shape.q_rank}, &to_.weight_dq);
       Dense("rmsnorm_gamma_cq", in_.rmsnorm_gamma_cq, MLAP_BF16, {shape.q_rank}, &to_.gamma_cq);
     }
-    Matrix("weight_uq_qr", in_.weight_uq_qr, quant_->up, UpRows(), UpColumns(), &to_.weight_uq_qr);
+    Matrix("weight_uq_qr", in_.weight_uq_qr, quant_->up, {has_low_rank_ ? "Hcq" : "He", UpRows()},
+           {"N * (D + Dr)", UpColumns()}, &to_.weight_uq_qr);
     Dense("weight_uk", in_.weight_uk, MLAP_BF16, {shape.heads, shape.nope, shape.kv_rank}, &to_.weight_uk);
-    Matrix("weight_dkv_kr", in_.weight_dkv_kr, quant_->down, shape.hidden, shape.KvColumns(), &to_.weight_dkv_kr);
+    Matrix("weight_dkv_kr", in_.weight_dkv_kr, quant_->down, {"He", shape.hidden}, {"Hckv + Dr", shape.KvColumns()},
+           &to_.weight_dkv_kr);
     Dense("rmsnorm_gamma_ckv", in_.rmsnorm_gamma_ckv, MLAP_BF16, {shape.kv_rank}, &to_.gamma_ckv);
     Scales();
     if (checks_.ok() && in_.ownership == MLAP_COPY) CopyPieces();
@@ -81,7 +83,9 @@ class WeightsMaker {
       for (const auto& [name, tensor] : {std::pair{"rmsnorm_gamma_cq", &in_.rmsnorm_gamma_cq},
                                          std::pair{"dequant_scale_w_dq", &in_.dequant_scale_w_dq},
                                          std::pair{"smooth_scales_cq", &in_.smooth_scales_cq}}) {
-        if (!IsAbsent(*tensor)) checks_.Refuse(name, "no tensor without weight_dq", DimsText(DimsOf(*tensor)));
+        if (!IsAbsent(*tensor))
+          checks_.Refuse(name, "no tensor without weight_dq", DimsText(DimsOf(*tensor)),
+                         "pass weight_dq, or leave it out");
       }
       if (in_.dims.q_rank != 0) {
         checks_.Refuse("dims.q_rank", "0 without weight_dq", std::to_string(in_.dims.q_rank));
@@ -111,6 +115,35 @@ class WeightsMaker {
     return tensor.layout == MLAP_OUT_IN ? tensor.dims[0] : tensor.dims[1];
   }
 
+  // A matrix that fits the other tensors the other way round only, which no legal one does.
+  void CheckOrientation() {
+    const auto refuse_if = [&](bool is_turned, const char* name, const mlap_tensor& tensor, const std::string& shape) {
+      if (!is_turned || tensor.rank != 2 || tensor.layout == MLAP_FRACTAL_NZ) return;
+      const bool is_out_in = tensor.layout == MLAP_OUT_IN;
+      checks_.Refuse(name, shape + (is_out_in ? " given as (out, in)" : ""), DimsText(DimsOf(tensor)),
+                     is_out_in ? "(in, out) tensors need MLAP_ROW_MAJOR (Python: layout=\"row_major\")"
+                               : "(out, in) tensors need MLAP_OUT_IN (Python: layout=\"out_in\")");
+    };
+    const mlap_tensor& dq = in_.weight_dq;
+    const mlap_tensor& uq_qr = in_.weight_uq_qr;
+    const mlap_tensor& dkv_kr = in_.weight_dkv_kr;
+    if (has_low_rank_) {
+      const int64_t q_rank = in_.rmsnorm_gamma_cq.dims[0];
+      const std::string hcq = " with the Hcq = " + std::to_string(q_rank) + " of rmsnorm_gamma_cq";
+      refuse_if(Columns(dq) != q_rank && Rows(dq) == q_rank, "weight_dq", dq, "(He, Hcq)" + hcq);
+      refuse_if(Rows(uq_qr) != q_rank && Columns(uq_qr) == q_rank, "weight_uq_qr", uq_qr, "(Hcq, N * (D + Dr))" + hcq);
+    }
+    // Whatever reads x has He rows.
+    const mlap_tensor& first = has_low_rank_ ? dq : uq_qr;
+    if (first.rank != 2 || Rows(dkv_kr) == Rows(first)) return;
+    if (!has_low_rank_) {
+      refuse_if(Columns(first) == Columns(dkv_kr) || Columns(first) == Rows(dkv_kr), "weight_uq_qr", uq_qr,
+                "(He, N * (D + Dr)) and the He of weight_dkv_kr");
+    }
+    refuse_if(Columns(dkv_kr) == Rows(first), "weight_dkv_kr", dkv_kr,
+              "(He, Hckv + Dr) with the He = " + std::to_string(Rows(first)) + " of the query's weights");
+  }
+
   void FindSizes() {
     PrologShape& shape = to_.shape;
     const mlap_dims& given = in_.dims;
@@ -121,6 +154,7 @@ class WeightsMaker {
         checks_.Refuse(name, "a size from 1 to 2^28, or 0 for the tensors'", std::to_string(size));
       }
     }
+    CheckOrientation();
     if (!checks_.ok()) return;
     const auto or_else = [](int64_t value, int64_t otherwise) { return value != 0 ? value : otherwise; };
     const mlap_tensor& dkv_kr = in_.weight_dkv_kr;
@@ -182,18 +216,36 @@ class WeightsMaker {
     }
   }
 
+  struct NamedSize {
+    const char* symbol;
+    int64_t value;
+  };
+
   // W (k, n) in any layout.
-  void Matrix(const char* name, const mlap_tensor& tensor, mlap_dtype dtype, int64_t k, int64_t n, WeightView* view) {
+  void Matrix(const char* name, const mlap_tensor& tensor, mlap_dtype dtype, const NamedSize& rows,
+              const NamedSize& columns, WeightView* view) {
+    const int64_t k = rows.value;
+    const int64_t n = columns.value;
     checks_.CheckDtype(name, tensor, dtype);
     const int64_t element = FindDtype(dtype)->bytes;
     const bool is_nz = tensor.layout == MLAP_FRACTAL_NZ;
     const bool is_out_in = tensor.layout == MLAP_OUT_IN;
-    checks_.CheckDims(name, tensor, tensor.rank == 4 ? NzDims(element, k, n) : is_out_in ? Dims{n, k} : Dims{k, n});
+    const Dims dims = tensor.rank == 4 ? NzDims(element, k, n) : is_out_in ? Dims{n, k} : Dims{k, n};
+    if (checks_.ok() && !(DimsOf(tensor) == dims)) {
+      const NamedSize& first = is_out_in ? columns : rows;
+      const NamedSize& second = is_out_in ? rows : columns;
+      const std::string symbols = std::string("(") + first.symbol + ", " + second.symbol + ")";
+      checks_.Refuse(name, "shape " + DimsText(dims) + (tensor.rank == 4 ? ", the image of " : " = ") + symbols,
+                     DimsText(DimsOf(tensor)),
+                     "He is of weight_dkv_kr, Hcq of rmsnorm_gamma_cq, N, D and Hckv of weight_uk, Dr of "
+                     "weight_dkv_kr's columns, unless dims says otherwise");
+    }
     checks_.CheckMemory(name, tensor, Access::kRead);
     if (!checks_.ok()) return;
     const StridedView source = MatrixView(tensor);
     if (is_nz && !ViewOf(tensor).IsContiguous()) {
-      return checks_.Refuse(name, "a contiguous tensor in MLAP_FRACTAL_NZ", "strides with gaps");
+      return checks_.Refuse(name, "a contiguous tensor in MLAP_FRACTAL_NZ", "strides with gaps",
+                            "copy the image without gaps");
     }
     const ElementType type = ToElementType(dtype);
     if (in_.ownership == MLAP_COPY) {
@@ -267,7 +319,8 @@ class WeightsMaker {
     for (const Scale& scale : scales) {
       if (!scale.is_used) {
         if (!IsAbsent(scale.tensor)) {
-          checks_.Refuse(scale.name, "no tensor with weights of these types", DimsText(DimsOf(scale.tensor)));
+          checks_.Refuse(scale.name, "no tensor with weights of these types", DimsText(DimsOf(scale.tensor)),
+                         "leave it out");
         }
       } else if (is_mx) {
         if (scale.k % kMxGroup != 0) {
@@ -281,7 +334,7 @@ class WeightsMaker {
     if (IsAbsent(in_.smooth_scales_cq)) return;
     if (quant_->quant == WeightQuant::kNone || is_mx) {
       checks_.Refuse("smooth_scales_cq", "no tensor with weights of these types",
-                     DimsText(DimsOf(in_.smooth_scales_cq)));
+                     DimsText(DimsOf(in_.smooth_scales_cq)), "leave it out");
     }
     Row("smooth_scales_cq", in_.smooth_scales_cq, shape.q_rank, &to_.smooth_scales_cq);
   }
@@ -326,7 +379,8 @@ WeightsTable& ProcessWeights() {
 mlap_status FailUnknownWeights(const char* function, const void* handle) {
   return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) +
                                              ": weights: expected those of mlap_weights_create, found " +
-                                             (handle == nullptr ? "null" : "some that were destroyed or never made"));
+                                             (handle == nullptr ? "null" : "some that were destroyed or never made") +
+                                             "; make them, and destroy them after the last call");
 }
 
 }  // namespace mlap

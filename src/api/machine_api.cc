@@ -44,11 +44,14 @@ template <class Struct>
 mlap_status CheckQuery(const char* function, const Struct* out, size_t index, size_t count) {
   if (out == nullptr || out->struct_size != sizeof(Struct)) {
     return FailWith(MLAP_INVALID_ARGUMENT,
-                    std::string(function) + ": the struct is null or its struct_size is not set");
+                    std::string(function) + ": expected a struct with struct_size " + std::to_string(sizeof(Struct)) +
+                        ", found " + (out == nullptr ? "null" : "struct_size " + std::to_string(out->struct_size)) +
+                        "; set it with sizeof");
   }
   if (index >= count) {
     return FailWith(MLAP_INVALID_ARGUMENT, std::string(function) + ": index: expected less than " +
-                                               std::to_string(count) + ", found " + std::to_string(index));
+                                               std::to_string(count) + ", found " + std::to_string(index) +
+                                               "; stop there");
   }
   return MLAP_OK;
 }
@@ -97,7 +100,8 @@ mlap_status mlap_kernel_at(size_t index, mlap_kernel* kernel) {
 }
 
 mlap_status mlap_chosen_isa(const char** name) {
-  if (name == nullptr) return FailWith(MLAP_INVALID_ARGUMENT, "mlap_chosen_isa: name: expected a place, found null");
+  if (name == nullptr)
+    return FailWith(MLAP_INVALID_ARGUMENT, "mlap_chosen_isa: name: expected a place, found null; pass its address");
   const mlap::KernelChoice* choice = nullptr;
   const mlap::Status chosen = mlap::ProcessKernels(&choice);
   if (!chosen.ok()) return mlap::ToApiStatus(chosen);
@@ -107,7 +111,8 @@ mlap_status mlap_chosen_isa(const char** name) {
 
 mlap_status mlap_num_threads(int* num_threads) {
   if (num_threads == nullptr) {
-    return FailWith(MLAP_INVALID_ARGUMENT, "mlap_num_threads: num_threads: expected a place, found null");
+    return FailWith(MLAP_INVALID_ARGUMENT,
+                    "mlap_num_threads: num_threads: expected a place, found null; pass its address");
   }
   return mlap::ToApiStatus(mlap::ConfiguredThreads(num_threads));
 }

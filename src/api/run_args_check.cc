@@ -69,13 +69,15 @@ class CallBinder {
   }
 
   void Absent(const char* name, const mlap_tensor& tensor, const char* where) {
-    if (!IsAbsent(tensor)) checks_.Refuse(name, std::string("no tensor ") + where, DimsText(DimsOf(tensor)));
+    if (!IsAbsent(tensor))
+      checks_.Refuse(name, std::string("no tensor ") + where, DimsText(DimsOf(tensor)), "leave it out");
   }
 
   void Attributes() {
     const auto check_enum = [&](const char* name, int value, int count) {
       if (value >= 0 && value < count) return;
-      checks_.Refuse(name, "a value from 0 to " + std::to_string(count - 1), std::to_string(value));
+      checks_.Refuse(name, "a value from 0 to " + std::to_string(count - 1), std::to_string(value),
+                     "use a constant of mlaprolog.h");
     };
     check_enum("cache_mode", in_.cache_mode, MLAP_TND + 1);
     check_enum("kv_quant", in_.kv_quant, MLAP_KV_PER_GROUP + 1);
@@ -92,10 +94,12 @@ class CallBinder {
       for (int kv = 0; kv <= MLAP_KV_PER_GROUP; ++kv) {
         if (takes_kv_[kv]) legal += (legal.empty() ? "" : ", ") + std::string(kKvNames[kv]);
       }
-      checks_.Refuse("kv_quant", legal + " with weights of these types", kKvNames[in_.kv_quant]);
+      checks_.Refuse("kv_quant", legal + " with weights of these types", kKvNames[in_.kv_quant],
+                     "choose one of these, or weights of other types");
     }
     if (in_.kv_quant == MLAP_KV_PER_GROUP && kModes[in_.cache_mode].order == CacheOrder::kNz) {
-      checks_.Refuse("cache_mode", "a mode of rows with MLAP_KV_PER_GROUP", kModes[in_.cache_mode].name);
+      checks_.Refuse("cache_mode", "a mode of rows with MLAP_KV_PER_GROUP", kModes[in_.cache_mode].name,
+                     "use MLAP_PA_BSND, MLAP_PA_BLK_BSND, MLAP_BSND or MLAP_TND");
     }
     to_.mode.kv_quant = static_cast<KvQuant>(in_.kv_quant);
     to_.mode.rules = static_cast<NumericRules>(in_.rules);

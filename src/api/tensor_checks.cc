@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "api/refusal_advice.h"
+
 namespace mlap {
 namespace {
 
@@ -126,9 +128,8 @@ ByteRange RangeOf(const StridedView& view) {
 
 void TensorChecks::Refuse(const char* name, const std::string& expected, const std::string& found, const char* advice) {
   if (!ok()) return;
-  std::string text = std::string(name) + ": expected " + expected + ", found " + found;
-  if (advice != nullptr) text += std::string("; ") + advice;
-  status_ = Status(StatusCode::kInvalidArgument, std::move(text));
+  status_ = Status(StatusCode::kInvalidArgument, std::string(name) + ": expected " + expected + ", found " + found +
+                                                     "; " + (advice != nullptr ? advice : AdviceFor(name)));
 }
 
 bool TensorChecks::CheckStruct(const char* name, const mlap_tensor& tensor) {
@@ -138,9 +139,10 @@ bool TensorChecks::CheckStruct(const char* name, const mlap_tensor& tensor) {
   } else if (tensor.rank < 1 || tensor.rank > MLAP_MAX_RANK) {
     Refuse(name, "a rank from 1 to 4", std::to_string(tensor.rank));
   } else if (FindDtype(tensor.dtype) == nullptr) {
-    Refuse(name, "an mlap_dtype", DtypeText(tensor.dtype));
+    Refuse(name, "an mlap_dtype", DtypeText(tensor.dtype), "set dtype to a constant of mlap_dtype");
   } else if (tensor.layout < MLAP_ROW_MAJOR || tensor.layout > MLAP_OUT_IN) {
-    Refuse(name, "an mlap_layout", "layout " + std::to_string(static_cast<int>(tensor.layout)));
+    Refuse(name, "an mlap_layout", "layout " + std::to_string(static_cast<int>(tensor.layout)),
+           "set it to MLAP_ROW_MAJOR, MLAP_FRACTAL_NZ or MLAP_OUT_IN");
   }
   if (!ok()) return false;
   int64_t count = 1;
@@ -158,13 +160,15 @@ bool TensorChecks::CheckStruct(const char* name, const mlap_tensor& tensor) {
     if (stride < -kMostElements || stride > kMostElements ||
         __builtin_mul_overflow(std::abs(stride), std::max<int64_t>(tensor.dims[i] - 1, 0), &step) ||
         __builtin_add_overflow(reach, step, &reach) || reach > kMostElements) {
-      Refuse(name, "strides that stay in memory", "stride " + std::to_string(stride));
+      Refuse(name, "strides that stay in memory", "stride " + std::to_string(stride),
+             "strides count elements; all zero means contiguous");
       return false;
     }
   }
   const auto bytes = static_cast<uintptr_t>(FindDtype(tensor.dtype)->bytes);
   if (reinterpret_cast<uintptr_t>(tensor.data) % bytes != 0) {
-    Refuse(name, "an address that is a multiple of " + std::to_string(bytes) + " bytes", "one between two elements");
+    Refuse(name, "an address that is a multiple of " + std::to_string(bytes) + " bytes", "one between two elements",
+           "copy the tensor to aligned memory");
   }
   return ok();
 }
@@ -181,7 +185,10 @@ void TensorChecks::CheckDtype(const char* name, const mlap_tensor& tensor, mlap_
 }
 
 void TensorChecks::CheckRowMajor(const char* name, const mlap_tensor& tensor) {
-  if (ok() && tensor.layout != MLAP_ROW_MAJOR) Refuse(name, "layout MLAP_ROW_MAJOR", kLayouts[tensor.layout]);
+  if (ok() && tensor.layout != MLAP_ROW_MAJOR) {
+    Refuse(name, "layout MLAP_ROW_MAJOR", kLayouts[tensor.layout],
+           "of a call's tensors, only weight matrices have another");
+  }
 }
 
 void TensorChecks::CheckDims(const char* name, const mlap_tensor& tensor, const Dims& dims) {
@@ -190,9 +197,10 @@ void TensorChecks::CheckDims(const char* name, const mlap_tensor& tensor, const 
 
 void TensorChecks::CheckMemory(const char* name, const mlap_tensor& tensor, Access access) {
   if (!ok() || DimsOf(tensor).Count() == 0) return;
-  if (tensor.data == nullptr) Refuse(name, "memory", "a null pointer");
+  if (tensor.data == nullptr) Refuse(name, "memory", "a null pointer", "point data at the first element");
   if (ok() && access == Access::kWrite && !IsWithoutOverlap(ViewOf(tensor))) {
-    Refuse(name, "strides that give each element a place of its own", "elements that overlap");
+    Refuse(name, "strides that give each element a place of its own", "elements that overlap",
+           "write to a tensor that is not broadcast");
   }
 }
 
@@ -209,7 +217,9 @@ bool TensorChecks::CheckStrided(const char* name, const mlap_tensor& tensor, mla
 bool TensorChecks::CheckDense(const char* name, const mlap_tensor& tensor, mlap_dtype dtype, const Dims& dims,
                               Access access) {
   if (!CheckStrided(name, tensor, dtype, dims, access)) return false;
-  if (!ViewOf(tensor).IsContiguous()) Refuse(name, "a contiguous tensor", "strides with gaps");
+  if (!ViewOf(tensor).IsContiguous()) {
+    Refuse(name, "a contiguous tensor", "strides with gaps", "pass a contiguous tensor and copy from it");
+  }
   return ok();
 }
 
@@ -220,7 +230,8 @@ void TensorChecks::CheckApart(const char* name, const mlap_tensor& tensor, const
   const ByteRange b = RangeOf(ViewOf(other));
   const std::less<const char*> before;
   if (before(a.first, b.last) && before(b.first, a.last)) {
-    Refuse(name, std::string("memory apart from that of ") + other_name, "memory that overlaps it");
+    Refuse(name, std::string("memory apart from that of ") + other_name, "memory that overlaps it",
+           "pass a tensor with memory of its own");
   }
 }
 

@@ -83,6 +83,7 @@ class TensorChecks {
   const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
 
+  // Without an advice of its own, a refusal says what to pass as `name`.
   void Refuse(const char* name, const std::string& expected, const std::string& found, const char* advice = nullptr);
 
   // A tensor whose struct makes sense by itself: present, legal rank, type and layout, an aligned address, dimensions

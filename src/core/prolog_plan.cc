@@ -31,8 +31,8 @@ int64_t ColumnsPerTask(int64_t columns, int64_t workers) {
   return std::clamp(wanted, kFewestColumns, kMostColumns);
 }
 
-// The distance of rows that are read side by side: an odd number of lines, so that they do not meet in a few sets of the
-// caches.
+// The distance of rows that are read side by side: an odd number of lines, so that they do not meet in a few sets of
+// the caches.
 int64_t RowStride(int64_t columns, int64_t element_bytes) {
   const int64_t lines = CeilDiv(columns * element_bytes, kWorkspaceAlignment) | 1;
   return lines * kWorkspaceAlignment / element_bytes;
@@ -84,12 +84,12 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
     if (size.value < size.least || size.value > kLargest) {
       return Status(StatusCode::kInvalidArgument, std::string(size.name) + ": expected a size from " +
                                                       std::to_string(size.least) + " to 2^40, found " +
-                                                      std::to_string(size.value));
+                                                      std::to_string(size.value) + "; check the shapes");
     }
   }
   if (shape.rope % 2 != 0) {
-    return Status(StatusCode::kInvalidArgument,
-                  "Dr: RoPE rotates pairs, expected an even size, found " + std::to_string(shape.rope));
+    return Status(StatusCode::kInvalidArgument, "Dr: RoPE rotates pairs, expected an even size, found " +
+                                                    std::to_string(shape.rope) + "; check the shapes");
   }
   if (shape.q_rank == 0 && mode.QuantizesCq() && !mode.QuantizesX()) {
     return Status(StatusCode::kInvalidArgument,
@@ -97,7 +97,8 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
                   "expected a size of at least 1, found 0. Pass bf16 weights, or quantise tokenX and all weights");
   }
   if (!SizesFit(shape)) {
-    return Status(StatusCode::kInvalidArgument, "the sizes of the call multiply to more bytes than 2^63");
+    return Status(StatusCode::kInvalidArgument,
+                  "the sizes of the call multiply to more bytes than 2^63; pass fewer tokens");
   }
 
   PrologPlan result;
@@ -139,7 +140,8 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   layout.scratch = shared.Take(result.num_workers, scratch.size(), 1);
 
   if (shared.overflow() || scratch.overflow()) {
-    return Status(StatusCode::kInvalidArgument, "the sizes of the call ask for a workspace of more than 2^63 bytes");
+    return Status(StatusCode::kInvalidArgument,
+                  "the sizes of the call ask for a workspace of more than 2^63 bytes; pass fewer tokens");
   }
   result.workspace_bytes = shape.tokens == 0 ? 0 : static_cast<uint64_t>(shared.size() + kWorkspaceAlignment);
   *plan = result;

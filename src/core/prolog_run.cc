@@ -320,8 +320,9 @@ Status RunProlog(const PrologArgs& args, const PrologPlan& plan, const KernelTab
                  void* workspace, StageTimes* times) {
   if (args.shape.tokens == 0) return Status();
   if (args.shape.q_rank == 0 && args.query_norm != nullptr) {
-    return Status(StatusCode::kInvalidArgument,
-                  "queryNorm: the query has no low rank (Hcq = 0) and thus no cQ; expected no tensor, found one");
+    return Status(
+        StatusCode::kInvalidArgument,
+        "queryNorm: the query has no low rank (Hcq = 0) and thus no cQ; expected no tensor, found one; leave it out");
   }
   Status status = CheckSlots(args);
   if (!status.ok()) return status;

@@ -77,7 +77,8 @@ Status ConfiguredThreads(int* num_threads) {
   const long value = std::strtol(text, &end, 10);
   if (*end != '\0' || value < 1 || value > kMaxThreads) {
     return Status(StatusCode::kInvalidArgument, std::string("MLAP_NUM_THREADS: expected a whole number from 1 to ") +
-                                                    std::to_string(kMaxThreads) + ", found '" + text + "'");
+                                                    std::to_string(kMaxThreads) + ", found '" + text +
+                                                    "'; unset it for the default");
   }
   *num_threads = static_cast<int>(value);
   return Status();

@@ -79,8 +79,9 @@ std::vector<SizeLimit> SizeLimits(const LimitsKind& kind, const PrologDims* dims
   for (const SizeRule& rule : kind.device == kCpu ? CpuRules() : DeviceRules()) {
     if (rule.applies != nullptr && !rule.applies(kind)) continue;
     const std::vector<int64_t>& values = rule.list != nullptr ? kind.version->*rule.list : rule.values;
-    limits.push_back(
-        {rule.symbol, rule.size, LegalText(rule, values), dims == nullptr || Accepts(rule, values, dims->*rule.size)});
+    const int64_t only = values.size() == 1 ? values[0] : 0;
+    limits.push_back({rule.symbol, rule.size, LegalText(rule, values), only,
+                      dims == nullptr || Accepts(rule, values, dims->*rule.size)});
   }
   return limits;
 }

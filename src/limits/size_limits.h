@@ -42,6 +42,7 @@ struct SizeLimit {
   const char* symbol;  // "He"
   int64_t PrologDims::*size;
   std::string legal;
+  int64_t only = 0;     // the one legal value; 0 if there are several
   bool is_kept = true;  // by the dims that were asked about
 };
 

@@ -42,6 +42,14 @@ mlap_context* TestContext() {
   return kContext;
 }
 
+// What was expected, what was found, what to do.
+void ExpectAdvice(const std::string& text) {
+  const size_t found = text.find("found ");
+  EXPECT_NE(found, std::string::npos) << text;
+  const size_t advice = text.find("; ", found == std::string::npos ? 0 : found);
+  EXPECT_TRUE(advice != std::string::npos && advice + 2 < text.size()) << "nothing to do in: " << text;
+}
+
 void ExpectRefusal(mlap_status status, const std::string& name, const NativeCall& call,
                    const std::map<std::string, std::vector<uint8_t>>& before) {
   EXPECT_EQ(status, MLAP_INVALID_ARGUMENT);
@@ -49,6 +57,7 @@ void ExpectRefusal(mlap_status status, const std::string& name, const NativeCall
   const std::string function = text.substr(0, text.find(": "));
   EXPECT_TRUE(function == "mlap_weights_create" || function == "mlap_reference_run" || function == "mlap_run") << text;
   EXPECT_NE(text.find(name), std::string::npos) << "'" << name << "' is not named in: " << text;
+  ExpectAdvice(text);
   for (const auto& [written, bytes] : call.WritableBytes()) {
     EXPECT_TRUE(bytes == before.at(written)) << written << " was written";
   }
@@ -120,6 +129,28 @@ TEST_P(CallFaults, TensorsOfAnotherScenario) {
         GetParam(), tensor.name, tensor.name,
         [&](NativeCall* call) { *call->Tensor(tensor.name) = {memory, MLAP_FLOAT32, MLAP_ROW_MAJOR, 1, {1}, {}}; },
         IsIntermediate(tensor.name));
+  }
+}
+
+// A checkpoint's tensors are (out, in). Any of them given as (in, out) is refused with the layout to use, and the
+// other way round.
+TEST_P(CallFaults, MatricesTheWrongWayRound) {
+  const std::string matrices[] = {"weight_dq", "weight_uq_qr", "weight_dkv_kr"};
+  for (const bool is_out_in : {false, true}) {
+    for (unsigned turned = 1; turned < 8; ++turned) {
+      if (!GetParam().has_low_rank && (turned & 1) != 0) continue;
+      SCOPED_TRACE("turned " + std::to_string(turned) + (is_out_in ? " of MLAP_OUT_IN" : ""));
+      NativeCall call(GetParam());
+      for (int i = GetParam().has_low_rank ? 0 : 1; i < 3; ++i) {
+        mlap_tensor* matrix = call.Tensor(matrices[i]);
+        ASSERT_EQ(matrix->rank, 2);
+        matrix->layout = is_out_in ? MLAP_OUT_IN : MLAP_ROW_MAJOR;
+        if (is_out_in != ((turned >> i & 1) != 0)) std::swap(matrix->dims[0], matrix->dims[1]);
+      }
+      EXPECT_EQ(call.Weights(), nullptr);
+      const std::string text = mlap_last_error();
+      EXPECT_NE(text.find(is_out_in ? "need MLAP_ROW_MAJOR" : "need MLAP_OUT_IN"), std::string::npos) << text;
+    }
   }
 }
 

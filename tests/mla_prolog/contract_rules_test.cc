@@ -413,6 +413,7 @@ TEST_F(ContractRules, TextsNameWhatWasFoundAndExpected) {
   const Scenario v3 = {Version::kV3, 2, 3, false, true};
   const std::vector<Case> cases = {{v1, kTokenX, {2, 1025}, {"1025", "1024", "8192"}},
                                    {v1, kWeightUk, {3, 128, 512}, {"3", "128"}},
+                                   {v1, kWeightDkvKr, {32, 64, 16, 16}, {"448", "512", "Hckv + Dr = 576", "ropeCos"}},
                                    {v1, kKvCache, {2, 24, 1, 512}, {"24", "16", "1024"}},
                                    {v1, kGammaCq, {1535}, {"1535", "1536"}},
                                    {v1, kScaleWUqQr, {1, 385}, {"385", "384"}},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
+#include <utility>
 
 #include "cann/ops/size_arithmetic.h"
 
@@ -47,7 +49,14 @@ bool FirstRefusedSize(const PrologDims& dims, const CallKind& kind, SizeRefusal*
     if (limit.is_kept) continue;
     // The batches of (T, He) tokens are those that actualSeqLen lists.
     const bool is_listed = limit.size == &PrologDims::B && dims.is_fused;
-    *refusal = {limit.symbol, is_listed ? kActualSeqLen : SourceOf(limit.size), limit.legal, dims.*limit.size};
+    std::string expected = limit.legal;
+    // No shape shows Hckv by itself.
+    if (limit.size == &PrologDims::Hckv) {
+      expected += ", so that n = Hckv + Dr";
+      if (limit.only != 0) expected += " = " + std::to_string(SaturatingAdd(limit.only, dims.Dr));
+      expected += " with the Dr = " + std::to_string(dims.Dr) + " of ropeCos";
+    }
+    *refusal = {limit.symbol, is_listed ? kActualSeqLen : SourceOf(limit.size), std::move(expected), dims.*limit.size};
     return true;
   }
   const int64_t row_width = KvRowWidth(*kind.scenario, dims);
