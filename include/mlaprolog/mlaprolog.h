@@ -19,7 +19,8 @@
  *     function does. Later versions append members and keep accepting the older sizes.
  *   - Sizes and strides are in elements; what is in bytes says so.
  *   - A function that fails returns a status, writes nothing else, and mlap_last_error names the field.
- *   - Everything may be called from several threads at once, but a context serves one call at a time. */
+ *   - Everything may be called from several threads at once, but a context serves one call at a time. After fork, the
+ *     child may go on with what it inherited; its calls run on one thread. */
 #ifndef MLAPROLOG_MLAPROLOG_H_
 #define MLAPROLOG_MLAPROLOG_H_
 

@@ -19,6 +19,14 @@ namespace mlap {
 namespace {
 
 struct Context {
+  Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() {
+    // A child process leaves what its parent's threads hold.
+    if (pool != nullptr && pool->IsFromBeforeFork()) static_cast<void>(pool.release());
+  }
+
   KernelChoice kernels;
   std::unique_ptr<ThreadPool> pool;
   PageMemory workspace;

@@ -45,7 +45,7 @@ void RunAnywhere() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_workers) {
+ThreadPool::ThreadPool(int num_workers) : process_(getpid()) {
   // Signals of the program are none of the pool's business: its threads start, and stay, with all of them blocked.
   sigset_t all, before;
   sigfillset(&all);
@@ -69,6 +69,8 @@ ThreadPool::~ThreadPool() {
   wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
+
+bool ThreadPool::IsFromBeforeFork() const { return getpid() != process_; }
 
 void ThreadPool::RunTasks(int worker) {
   const int64_t num_tasks = num_tasks_;
@@ -118,7 +120,7 @@ void ThreadPool::KeepWorkersOffThisCpu() {
 
 void ThreadPool::ParallelFor(int64_t num_tasks, TaskBody body) {
   if (num_tasks <= 0) return;
-  if (threads_.empty() || num_tasks == 1) {
+  if (threads_.empty() || num_tasks == 1 || IsFromBeforeFork()) {
     for (int64_t task = 0; task < num_tasks; ++task) body(task, 0);
     return;
   }

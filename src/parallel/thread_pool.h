@@ -5,6 +5,8 @@
 #ifndef MLAP_PARALLEL_THREAD_POOL_H_
 #define MLAP_PARALLEL_THREAD_POOL_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -28,12 +30,17 @@ class ThreadPool final : public Executor {
   int num_workers() const override { return static_cast<int>(threads_.size()) + 1; }
   void ParallelFor(int64_t num_tasks, TaskBody body) override;
 
+  // In a child process, which has none of the pool's threads: tasks run on the calling thread, and the pool must not be
+  // destroyed, as that would wait for them.
+  bool IsFromBeforeFork() const;
+
  private:
   void WorkerLoop(int worker);
   void RunTasks(int worker);
   bool AwaitRegion(uint64_t seen);
   void KeepWorkersOffThisCpu();
 
+  const pid_t process_;
   std::mutex region_owner_;  // held by the caller for the whole of its region
 
   // The region, written by its owner before `region_` is advanced.

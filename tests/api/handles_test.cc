@@ -1,5 +1,7 @@
 // Contexts and weights handles: made-up and destroyed ones, two threads on one context, many contexts at once.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -209,6 +211,30 @@ TEST(Handles, OneContextServesOneCallAtATime) {
   // The refused call has done no harm.
   for (const auto& call : calls) EXPECT_EQ(call->Run(context), MLAP_OK) << mlap_last_error();
   EXPECT_EQ(calls[0]->WritableBytes(), calls[1]->WritableBytes());
+  EXPECT_EQ(mlap_context_destroy(context), MLAP_OK);
+}
+
+// Its threads stayed in the parent; the child does their work, and leaves them alone at the end.
+TEST(Handles, AContextWorksInAForkedChild) {
+  mlap_context* const context = NewContext(3);
+  NativeCall expected(CallOptions{});
+  ASSERT_EQ(mlap_run(context, expected.Weights(), &expected.args), MLAP_OK) << mlap_last_error();
+  // The threads of the pool sleep, and would be waited for when it is destroyed.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  NativeCall call(CallOptions{});
+  mlap_weights* const weights = call.Weights();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);
+    const bool runs = mlap_run(context, weights, &call.args) == MLAP_OK;
+    const bool is_same = call.WritableBytes() == expected.WritableBytes();
+    const bool ends = mlap_context_destroy(context) == MLAP_OK;
+    _exit(runs && is_same && ends ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_EQ(mlap_context_destroy(context), MLAP_OK);
 }
 
