@@ -1,5 +1,9 @@
 #include "tensor_argument.h"
 
+#include <cctype>
+#include <string>
+#include <string_view>
+
 namespace mlap::python {
 namespace {
 
@@ -17,6 +21,53 @@ int32_t ReadSizes(PyObject* object, int64_t (&sizes)[MLAP_MAX_RANK]) {
   if (rank > MLAP_MAX_RANK) throw nb::value_error("a tensor of more than 4 dimensions");
   for (Py_ssize_t i = 0; i < rank; ++i) sizes[i] = ToInteger(PyTuple_GET_ITEM(object, i));
   return static_cast<int32_t>(rank);
+}
+
+// What the C interface's texts call what Python's user wrote.
+constexpr struct {
+  std::string_view native;
+  std::string_view python;
+} kWords[] = {
+    {"MLAP_ROW_MAJOR", "layout=\"row_major\""},
+    {"MLAP_OUT_IN", "layout=\"out_in\""},
+    {"MLAP_FRACTAL_NZ", "layout=\"nz\""},
+    {"MLAP_COPY", "copy=True"},
+    {"MLAP_BORROW", "copy=False"},
+    {"MLAP_KV_BF16", "\"bf16\""},
+    {"MLAP_KV_PER_TENSOR", "\"per_tensor\""},
+    {"MLAP_KV_PER_CHANNEL", "\"per_channel\""},
+    {"MLAP_KV_PER_GROUP", "\"per_group\""},
+    {"MLAP_PA_BSND", "PA_BSND"},
+    {"MLAP_PA_NZ", "PA_NZ"},
+    {"MLAP_PA_BLK_BSND", "PA_BLK_BSND"},
+    {"MLAP_PA_BLK_NZ", "PA_BLK_NZ"},
+    {"MLAP_BSND", "BSND"},
+    {"MLAP_TND", "TND"},
+    {"MLAP_ROPE_NONE", "rope_style=\"none\""},
+    {"MLAP_ROW_CANN", "\"cann\""},
+    {"MLAP_ROW_FLASHMLA", "\"flashmla\""},
+};
+
+std::string InPythonsWords(const std::string& text) {
+  constexpr std::string_view kPrefix = "MLAP_";
+  std::string result;
+  size_t place = 0;
+  while (place < text.size()) {
+    const size_t start = text.find(kPrefix, place);
+    if (start == std::string::npos) break;
+    size_t end = start;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) ++end;
+    std::string_view word = std::string_view(text).substr(start, end - start);
+    for (const auto& row : kWords) {
+      if (row.native == word) {
+        word = row.python;
+        break;
+      }
+    }
+    result.append(text, place, start - place).append(word);
+    place = end;
+  }
+  return result.append(text, place, std::string::npos);
 }
 
 }  // namespace
@@ -69,7 +120,7 @@ void DefineErrors(nb::module_& module) {
             default:
               break;
           }
-          PyErr_SetString(type, failure.text.c_str());
+          PyErr_SetString(type, InPythonsWords(failure.text).c_str());
         }
       },
       error.ptr());

@@ -121,8 +121,8 @@ class WeightsMaker {
       if (!is_turned || tensor.rank != 2 || tensor.layout == MLAP_FRACTAL_NZ) return;
       const bool is_out_in = tensor.layout == MLAP_OUT_IN;
       checks_.Refuse(name, shape + (is_out_in ? " given as (out, in)" : ""), DimsText(DimsOf(tensor)),
-                     is_out_in ? "(in, out) tensors need MLAP_ROW_MAJOR (Python: layout=\"row_major\")"
-                               : "(out, in) tensors need MLAP_OUT_IN (Python: layout=\"out_in\")");
+                     is_out_in ? "(in, out) tensors need MLAP_ROW_MAJOR or a transposed view"
+                               : "(out, in) tensors need MLAP_OUT_IN or a transposed view");
     };
     const mlap_tensor& dq = in_.weight_dq;
     const mlap_tensor& uq_qr = in_.weight_uq_qr;
@@ -135,7 +135,7 @@ class WeightsMaker {
     }
     // Whatever reads x has He rows.
     const mlap_tensor& first = has_low_rank_ ? dq : uq_qr;
-    if (first.rank != 2 || Rows(dkv_kr) == Rows(first)) return;
+    if (first.rank != 2 || dkv_kr.rank != 2 || Rows(dkv_kr) == Rows(first)) return;
     if (!has_low_rank_) {
       refuse_if(Columns(first) == Columns(dkv_kr) || Columns(first) == Rows(dkv_kr), "weight_uq_qr", uq_qr,
                 "(He, N * (D + Dr)) and the He of weight_dkv_kr");

@@ -52,7 +52,7 @@ CALL_FAULTS = [
     ("cache_mode", lambda _: "BNSD", ValueError, "cache_mode: expected one of PA_BSND"),
     ("cache_mode", lambda _: 17, ValueError, "cache_mode"),
     ("cache_mode", lambda _: None, TypeError, "cache_mode: expected a str"),
-    ("kv_quant", lambda _: "per_tensor", ValueError, "kv_quant: expected MLAP_KV_BF16"),
+    ("kv_quant", lambda _: "per_tensor", ValueError, 'kv_quant: expected "bf16".*found "per_tensor"; choose'),
     ("quant_scale_ckv", lambda _: 1.0, TypeError, "quant_scale_ckv: expected a numpy.ndarray, found float"),
     ("quant_scale_ckv", lambda _: np.ones(1, np.float32), ValueError, "quant_scale_ckv: expected no tensor"),
     ("qc_qr_scale", lambda _: 0.0, ValueError, "qc_qr_scale: expected a finite factor"),
@@ -86,7 +86,8 @@ def test_a_cache_index_error_is_both_an_index_error_and_a_value_error():
 
 WEIGHT_FAULTS = [
     ("weight_dq", lambda a: a.astype(np.float32), {}, ValueError, "weight_dq: expected BF16, found FLOAT32"),
-    ("weight_dq", lambda a: a.T, {}, ValueError, "weight_dq: expected shape"),
+    ("weight_dq", lambda a: a.T, {}, ValueError,
+     r"weight_dq: expected \(He, Hcq\).*; \(out, in\) tensors need layout=\"out_in\" or a transposed view$"),
     ("weight_dq", lambda a: mlaprolog.nz_pack(a), {"layout": "row_major"}, ValueError, "weight_dq"),
     ("weight_uk", lambda a: a[0], {}, ValueError, "weight_uk: expected 3 dimensions"),
     ("weight_uk", lambda a: None, {}, ValueError, "weight_uk"),

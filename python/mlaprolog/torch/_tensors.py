@@ -15,6 +15,9 @@ CODES = {
     torch.float32: _names.FLOAT32,
     torch.int64: _names.INT64,
     torch.int32: _names.INT32,
+    # None of the operator's: the C interface says which type it expected.
+    torch.float16: _names.FLOAT16,
+    torch.float64: _names.FLOAT64,
 }
 # Since torch 2.1 and 2.7.
 for _name, _code in (("float8_e4m3fn", _names.FLOAT8_E4M3), ("float8_e8m0fnu", _names.FLOAT8_E8M0)):
