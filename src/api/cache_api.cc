@@ -186,6 +186,7 @@ mlap_status ReorderRows(const char* function, const mlap_tensor& from, mlap_row_
   const bool is_in_place = in.data == out.data && std::equal(in.strides, in.strides + in.dims.rank, out.strides);
   if (!is_in_place) checks.CheckApart("to", to, "from", from);
   if (!checks.ok()) return FailFunction(function, checks.status());
+  if (in.dims.Count() == 0) return MLAP_OK;
 
   std::vector<char> old_row(static_cast<size_t>(row_bytes)), new_row(old_row.size());
   Dims lead = in.dims;

@@ -101,6 +101,17 @@ double ValueOf(mlap_dtype dtype, const char* at) {
   return 0.0;
 }
 
+int64_t IntegerOf(mlap_dtype dtype, const char* at) {
+  return dtype == MLAP_INT64 ? Load<int64_t>(at) : dtype == MLAP_INT32 ? Load<int32_t>(at) : Load<int8_t>(at);
+}
+
+// a - g, rounded only once: binary64 does not hold every INT64.
+double Difference(int64_t a, int64_t g) {
+  const auto wide_a = static_cast<uint64_t>(a);
+  const auto wide_g = static_cast<uint64_t>(g);
+  return a < g ? -static_cast<double>(wide_g - wide_a) : static_cast<double>(wide_a - wide_g);
+}
+
 // Goes through the rows, the last dimension, of a tensor.
 class RowReader {
  public:
@@ -118,6 +129,8 @@ class RowReader {
     }
     return view_.data + offset * view_.element_bytes;
   }
+
+  mlap_dtype dtype() const { return dtype_; }
 
   void Read(int64_t row, std::vector<double>* values) const {
     const char* at = At(row, 0);
@@ -166,8 +179,8 @@ double Ratio(double candidate, double benchmark) {
 }
 
 // Whether an element lies outside of the standard's tolerance for single elements.
-bool IsBeyond(mlap_standard standard, const TypeThresholds* type, double actual, double golden) {
-  const double error = std::fabs(actual - golden);
+bool IsBeyond(mlap_standard standard, const TypeThresholds* type, double difference, double golden) {
+  const double error = std::fabs(difference);
   switch (standard) {
     case MLAP_STANDARD_SCALES:
       return error > 1e-4 * std::fabs(golden);
@@ -176,7 +189,7 @@ bool IsBeyond(mlap_standard standard, const TypeThresholds* type, double actual,
     case MLAP_STANDARD_HALF_PERCENT:
       return error > type->half_percent_atol + type->half_percent_rtol * std::fabs(golden);
     default:
-      return actual != golden;
+      return difference != 0.0;
   }
 }
 
@@ -197,23 +210,24 @@ struct Criterion {
 class Comparer {
  public:
   Comparer(const mlap_tensor& actual, const mlap_tensor& golden, const mlap_tensor* benchmark, mlap_standard standard,
-           mlap_comparison* result)
+           size_t struct_size)
       : actual_(actual),
         golden_(golden),
         benchmark_(benchmark != nullptr ? *benchmark : golden),
         has_benchmark_(benchmark != nullptr),
         standard_(standard),
         type_(ThresholdsOf(actual.dtype)),
-        element_bytes_(static_cast<size_t>(FindDtype(actual.dtype)->bytes)),
-        out_(*result) {
-    const size_t struct_size = out_.struct_size;
-    out_ = {};
+        are_wide_integers_(IsInteger(actual.dtype) && IsInteger(golden.dtype) &&
+                           (actual.dtype == MLAP_INT64 || golden.dtype == MLAP_INT64)),
+        element_bytes_(static_cast<size_t>(FindDtype(actual.dtype)->bytes)) {
     out_.struct_size = struct_size;
   }
 
-  void Run() {
-    std::vector<double> a(static_cast<size_t>(actual_.width())), g(a.size()), b(a.size());
-    for (int64_t row = 0; row < actual_.num_rows(); ++row) {
+  const mlap_comparison& Run() {
+    const int64_t num_rows = actual_.num_rows();
+    const auto width = static_cast<size_t>(num_rows == 0 ? 0 : actual_.width());
+    std::vector<double> a(width), g(width), b(width);
+    for (int64_t row = 0; row < num_rows; ++row) {
       actual_.Read(row, &a);
       golden_.Read(row, &g);
       if (has_benchmark_) benchmark_.Read(row, &b);
@@ -221,9 +235,18 @@ class Comparer {
     }
     Finish();
     Judge();
+    return out_;
   }
 
  private:
+  // Of element j of a row, whose values are a and g.
+  double DifferenceAt(int64_t row, size_t j, double a, double g) const {
+    if (!are_wide_integers_) return a - g;
+    const auto column = static_cast<int64_t>(j);
+    return Difference(IntegerOf(actual_.dtype(), actual_.At(row, column)),
+                      IntegerOf(golden_.dtype(), golden_.At(row, column)));
+  }
+
   void AddRow(int64_t row, const std::vector<double>& a, const std::vector<double>& g, const std::vector<double>& b) {
     double squares = 0.0;
     double largest = 0.0;
@@ -233,20 +256,21 @@ class Comparer {
       const bool same = standard_ == MLAP_STANDARD_EXACT
                             ? std::memcmp(actual_.At(row, static_cast<int64_t>(j)),
                                           golden_.At(row, static_cast<int64_t>(j)), element_bytes_) == 0
-                            : a[j] == g[j] || (std::isnan(a[j]) && std::isnan(g[j]));
+                        : are_wide_integers_ ? DifferenceAt(row, j, a[j], g[j]) == 0.0
+                                             : a[j] == g[j] || (std::isnan(a[j]) && std::isnan(g[j]));
       out_.num_different += same ? 0 : 1;
       if (!std::isfinite(a[j]) || !std::isfinite(g[j])) {
         const bool equal = a[j] == g[j] || (std::isnan(a[j]) && std::isnan(g[j]));
         out_.num_nonfinite_different += equal ? 0 : 1;
         continue;
       }
-      const double difference = a[j] - g[j];
+      const double difference = DifferenceAt(row, j, a[j], g[j]);
       squares += g[j] * g[j];
       largest = std::max(largest, std::fabs(difference));
       actual_squares_ += a[j] * a[j];
       product_ += a[j] * g[j];
       difference_squares_ += difference * difference;
-      num_beyond_ += IsBeyond(standard_, type_, a[j], g[j]) ? 1 : 0;
+      num_beyond_ += IsBeyond(standard_, type_, difference, g[j]) ? 1 : 0;
       if (standard_ == MLAP_STANDARD_MIXED_TOLERANCE)
         mixed_excess_ = std::max(mixed_excess_, MixedExcess(*type_, a[j], g[j]));
       ++num_finite;
@@ -345,8 +369,9 @@ class Comparer {
   bool has_benchmark_;
   mlap_standard standard_;
   const TypeThresholds* type_;
+  bool are_wide_integers_;
   size_t element_bytes_;
-  mlap_comparison& out_;
+  mlap_comparison out_ = {};
   Errors errors_;
   Errors benchmark_errors_;
   double actual_squares_ = 0.0;
@@ -385,7 +410,8 @@ bool StandardTakes(mlap_standard standard, mlap_dtype dtype, const char** expect
 
 void Compare(const mlap_tensor& actual, const mlap_tensor& golden, const mlap_tensor* benchmark, mlap_standard standard,
              mlap_comparison* result) {
-  Comparer(actual, golden, benchmark, standard, result).Run();
+  Comparer comparer(actual, golden, benchmark, standard, result->struct_size);
+  *result = comparer.Run();  // at the end: what throws has written nothing
 }
 
 }  // namespace mlap

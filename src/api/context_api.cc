@@ -38,7 +38,7 @@ using ContextTable = HandleTable<mlap_context, Context>;
 
 ContextTable& Contexts() {
   // Never destroyed: static objects of the program may still hold handles when this library's are.
-  static ContextTable* const kTable = new ContextTable;
+  static ContextTable* const kTable = new ContextTable(HandleKind::kContext);
   return *kTable;
 }
 

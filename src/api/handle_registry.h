@@ -10,11 +10,17 @@
 
 namespace mlap {
 
+// Where a table's handles start, below the step from one to the next.
+enum class HandleKind : uintptr_t { kContext = 16, kWeights = 32 };
+
 // Handles are numbers in the shape of pointers, never given twice: one that was destroyed, or made up, is not found and
-// nothing is read through it. Objects live until their last user is done. Thread-safe; only Add allocates.
+// nothing is read through it. Nor is a handle of one table found in another, for tables have kinds of their own.
+// Objects live until their last user is done. Thread-safe; only Add allocates.
 template <class Handle, class Object>
 class HandleTable {
  public:
+  explicit HandleTable(HandleKind kind) : next_(static_cast<uintptr_t>(kind)) {}
+
   Handle* Add(std::shared_ptr<Object> object) {
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     next_ += kStep;
@@ -45,7 +51,7 @@ class HandleTable {
 
   mutable std::shared_mutex mutex_;
   std::unordered_map<uintptr_t, std::shared_ptr<Object>> objects_;
-  uintptr_t next_ = 0;
+  uintptr_t next_;
 };
 
 }  // namespace mlap

@@ -372,7 +372,7 @@ Status MakeLayerWeights(const mlap_weights_args& args, LayerWeights* weights) {
 
 WeightsTable& ProcessWeights() {
   // Never destroyed: static objects of the program may still hold handles when this library's are.
-  static WeightsTable* const kTable = new WeightsTable;
+  static WeightsTable* const kTable = new WeightsTable(HandleKind::kWeights);
   return *kTable;
 }
 

@@ -118,6 +118,8 @@ Status CheckTableArgs(const mlap_rope_table_args& args) {
   return checks.status();
 }
 
+constexpr int64_t kLargestRope = int64_t{1} << 28;
+
 Status CheckTableTensors(const mlap_tensor& positions, const mlap_tensor& sin, const mlap_tensor& cos) {
   TensorChecks checks;
   if (!checks.CheckStruct("positions", positions)) return checks.status();
@@ -132,7 +134,9 @@ Status CheckTableTensors(const mlap_tensor& positions, const mlap_tensor& sin, c
     checks.Refuse("rope_sin", "BF16 or FLOAT32", DtypeText(sin.dtype));
   }
   const int64_t rope = sin.dims[sin.rank - 1];
-  if (rope < 2 || rope % 2 != 0) checks.Refuse("rope_sin", "an even last dimension", DimsText(DimsOf(sin)));
+  if (rope < 2 || rope > kLargestRope || rope % 2 != 0) {
+    checks.Refuse("rope_sin", "an even last dimension up to 2^28", DimsText(DimsOf(sin)));
+  }
   if (!checks.ok()) return checks.status();
   const Dims dims = DimsOf(positions).Then({rope});
   checks.CheckStrided("rope_sin", sin, sin.dtype, dims, Access::kWrite);
@@ -168,6 +172,7 @@ mlap_status WriteTable(const mlap_rope_table_args& args, const mlap_tensor& posi
   const DefaultFloatEnvironment environment;
   const StridedView in = ViewOf(positions);
   const int64_t count = in.dims.Count();
+  if (count == 0) return MLAP_OK;
   std::vector<int64_t> dense(static_cast<size_t>(count));
   if (positions.dtype == MLAP_INT64) {
     CopyStrided(in, DenseView(in, dense.data()));

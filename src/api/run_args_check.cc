@@ -1,6 +1,7 @@
 #include "api/run_args_check.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <string>
@@ -29,6 +30,13 @@ constexpr ModeRow kModes[] = {
     {"MLAP_PA_BLK_BSND", SlotRule::kBlocks, CacheOrder::kRows}, {"MLAP_PA_BLK_NZ", SlotRule::kBlocks, CacheOrder::kNz},
     {"MLAP_BSND", SlotRule::kTokens, CacheOrder::kRows},        {"MLAP_TND", SlotRule::kTokens, CacheOrder::kRows},
 };
+
+// Also of numbers that std::to_string writes as zeros.
+std::string NumberText(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", number);
+  return text;
+}
 
 class CallBinder {
  public:
@@ -86,8 +94,16 @@ class CallBinder {
     if (!checks_.ok()) return;
     for (const auto& [name, factor] :
          {std::pair{"qc_qr_scale", in_.qc_qr_scale}, std::pair{"kc_scale", in_.kc_scale}}) {
-      if (factor != 0.0 && std::isfinite(factor)) continue;
-      checks_.Refuse(name, "a finite factor, 1 for none", std::to_string(factor), "mlap_run_args_init sets it to 1");
+      const auto narrow = static_cast<float>(factor);  // what the operator multiplies by
+      if (narrow != 0.0f && std::isfinite(narrow)) continue;
+      checks_.Refuse(name, "a factor that is finite and not 0 in binary32, 1 for none", NumberText(factor),
+                     "mlap_run_args_init sets it to 1");
+    }
+    for (const auto& [name, epsilon] : {std::pair{"rmsnorm_epsilon_cq", in_.rmsnorm_epsilon_cq},
+                                        std::pair{"rmsnorm_epsilon_ckv", in_.rmsnorm_epsilon_ckv}}) {
+      if (epsilon >= 0.0 && std::isfinite(static_cast<float>(epsilon))) continue;
+      checks_.Refuse(name, "0 or more and finite in binary32", NumberText(epsilon),
+                     "mlap_run_args_init sets it to 1e-5");
     }
     if (!takes_kv_[in_.kv_quant]) {
       std::string legal;

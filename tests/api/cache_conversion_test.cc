@@ -1,5 +1,6 @@
 // Conversions of caches: pages of rows and NZ pages, per-group rows in both orders and apart.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <functional>
@@ -174,6 +175,21 @@ TEST(CacheRows, JoinSplitAndReorder) {
       EXPECT_NE(bytes, expected_bytes);
     }
   }
+}
+
+TEST(CacheRows, EmptyCachesNeedNoMemoryToReorder) {
+  const auto peak_kilobytes = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  constexpr int64_t kSize = int64_t{1} << 28;
+  constexpr int64_t kRowBytes = kSize + 2 * kSize + 4 * (kSize / 128);
+  const mlap_tensor rows = Cache(nullptr, MLAP_INT8, 0, 16, kRowBytes);
+  const auto before = peak_kilobytes();
+  EXPECT_EQ(mlap_cache_rows_reorder(&rows, MLAP_ROW_CANN, &rows, MLAP_ROW_FLASHMLA, kSize, kSize), MLAP_OK)
+      << mlap_last_error();
+  EXPECT_LT(peak_kilobytes() - before, 100'000);
 }
 
 TEST(CacheRows, Refusals) {

@@ -257,6 +257,40 @@ TEST(Comparison, EmptyTensorsAreEqual) {
   const mlap_comparison c = Compared(empty, empty, MLAP_STANDARD_MIXED_TOLERANCE);
   EXPECT_TRUE(c.is_passed);
   EXPECT_EQ(c.num_elements, 0);
+  // No row asks for memory of its width.
+  const mlap_tensor wide = {nullptr, MLAP_BF16, MLAP_ROW_MAJOR, 2, {0, int64_t{1} << 56}, {}};
+  EXPECT_TRUE(Compared(wide, wide, MLAP_STANDARD_STAGED).is_passed);
+}
+
+TEST(Comparison, WithoutMemoryNothingIsWritten) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers end the process at an allocation of this size";
+#endif
+  const float one = 1.0f;
+  const mlap_tensor row = {const_cast<float*>(&one), MLAP_FLOAT32, MLAP_ROW_MAJOR, 2, {1, int64_t{1} << 56}, {1, 0}};
+  mlap_comparison comparison = {};
+  comparison.struct_size = sizeof(comparison);
+  comparison.max_abs = 7;
+  EXPECT_EQ(mlap_compare(&row, &row, nullptr, MLAP_STANDARD_STAGED, &comparison), MLAP_OUT_OF_MEMORY);
+  EXPECT_EQ(comparison.max_abs, 7);
+}
+
+TEST(Comparison, WideIntegersAreComparedExactly) {
+  constexpr int64_t kLarge = int64_t{1} << 60;
+  struct Case {
+    int64_t actual, golden;
+    double difference;
+  };
+  for (const Case& c : {Case{kLarge, kLarge, 0}, Case{kLarge + 1, kLarge, 1}, Case{kLarge - 1, kLarge, 1},
+                        Case{kLarge + 2, kLarge, 2}, Case{kLarge + 100, kLarge, 100}, Case{-kLarge - 100, -kLarge, 100},
+                        Case{INT64_MIN, INT64_MIN + 1, 1}, Case{INT64_MIN, INT64_MAX, 0x1p64}}) {
+    const mlap_tensor a = {const_cast<int64_t*>(&c.actual), MLAP_INT64, MLAP_ROW_MAJOR, 1, {1}, {}};
+    const mlap_tensor g = {const_cast<int64_t*>(&c.golden), MLAP_INT64, MLAP_ROW_MAJOR, 1, {1}, {}};
+    const mlap_comparison found = Compared(a, g, MLAP_STANDARD_INT_WITHIN_1);
+    EXPECT_EQ(found.max_abs, c.difference) << c.actual;
+    EXPECT_EQ(found.num_different, c.difference == 0 ? 0 : 1) << c.actual;
+    EXPECT_EQ(found.is_passed != 0, c.difference <= 1) << c.actual;
+  }
 }
 
 }  // namespace

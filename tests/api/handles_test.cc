@@ -44,8 +44,8 @@ TEST(Handles, WhatIsNoHandleIsRefusedEverywhere) {
 
   mlap_context_facts context_facts = {};
   context_facts.struct_size = sizeof(context_facts);
-  for (mlap_context* bad :
-       {static_cast<mlap_context*>(nullptr), destroyed, reinterpret_cast<mlap_context*>(&something)}) {
+  for (mlap_context* bad : {static_cast<mlap_context*>(nullptr), destroyed, reinterpret_cast<mlap_context*>(&something),
+                            reinterpret_cast<mlap_context*>(weights)}) {
     EXPECT_EQ(mlap_run(bad, weights, &call.args), MLAP_INVALID_ARGUMENT);
     EXPECT_TRUE(ErrorNames("context")) << mlap_last_error();
     EXPECT_EQ(mlap_context_query(bad, &context_facts), MLAP_INVALID_ARGUMENT);
@@ -58,8 +58,8 @@ TEST(Handles, WhatIsNoHandleIsRefusedEverywhere) {
   weights_facts.struct_size = sizeof(weights_facts);
   mlap_exact_results results = {};
   results.struct_size = sizeof(results);
-  for (mlap_weights* bad :
-       {static_cast<mlap_weights*>(nullptr), destroyed_weights, reinterpret_cast<mlap_weights*>(&something)}) {
+  for (mlap_weights* bad : {static_cast<mlap_weights*>(nullptr), destroyed_weights,
+                            reinterpret_cast<mlap_weights*>(&something), reinterpret_cast<mlap_weights*>(good)}) {
     EXPECT_EQ(mlap_run(good, bad, &call.args), MLAP_INVALID_ARGUMENT);
     EXPECT_TRUE(ErrorNames("weights")) << mlap_last_error();
     EXPECT_EQ(mlap_reference_run(bad, &call.args, nullptr), MLAP_INVALID_ARGUMENT);

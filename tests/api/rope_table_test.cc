@@ -132,6 +132,23 @@ TEST(RopeTable, TypesStridesAndShapes) {
   }
 }
 
+TEST(RopeTable, NoPositionsWriteNothingWhateverTheWidth) {
+  struct Case {
+    int64_t rope;
+    mlap_status status;
+  };
+  const mlap_rope_table_args args = Defaults();
+  const mlap_tensor p = {nullptr, MLAP_INT64, MLAP_ROW_MAJOR, 1, {0}, {}};
+  for (const Case& c :
+       {Case{64, MLAP_OK}, Case{int64_t{1} << 28, MLAP_OK}, Case{(int64_t{1} << 28) + 2, MLAP_INVALID_ARGUMENT},
+        Case{int64_t{1} << 36, MLAP_INVALID_ARGUMENT}, Case{3, MLAP_INVALID_ARGUMENT}}) {
+    const mlap_tensor table = {nullptr, MLAP_FLOAT32, MLAP_ROW_MAJOR, 2, {0, c.rope}, {}};
+    EXPECT_EQ(mlap_rope_table(&args, &p, &table, &table), c.status) << c.rope << ": " << mlap_last_error();
+    if (c.status == MLAP_OK) continue;
+    EXPECT_NE(std::string(mlap_last_error()).find("rope_sin"), std::string::npos) << mlap_last_error();
+  }
+}
+
 TEST(RopeTable, Refusals) {
   struct Number {
     const char* name;
