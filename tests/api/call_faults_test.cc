@@ -294,7 +294,7 @@ TEST_P(CallFaults, Attributes) {
                     [&](NativeCall* call) { std::memcpy(attribute.place(call), &value, sizeof(value)); });
     }
   }
-  for (const double factor : {0.0, -0.0, std::nan(""), HUGE_VAL, -HUGE_VAL, 1e-300, -1e-300, 1e300, -1e300}) {
+  for (const double factor : {0.0, -0.0, std::nan(""), HUGE_VAL, -HUGE_VAL, 1e300, -1e300}) {
     ExpectRefused(GetParam(), "factor", "qc_qr_scale", [&](NativeCall* call) { call->args.qc_qr_scale = factor; });
     ExpectRefused(GetParam(), "factor", "kc_scale", [&](NativeCall* call) { call->args.kc_scale = factor; });
   }
