@@ -55,7 +55,7 @@ CALL_FAULTS = [
     ("kv_quant", lambda _: "per_tensor", ValueError, 'kv_quant: expected "bf16".*found "per_tensor"; choose'),
     ("quant_scale_ckv", lambda _: 1.0, TypeError, "quant_scale_ckv: expected a numpy.ndarray, found float"),
     ("quant_scale_ckv", lambda _: np.ones(1, np.float32), ValueError, "quant_scale_ckv: expected no tensor"),
-    ("qc_qr_scale", lambda _: 0.0, ValueError, "qc_qr_scale: expected a finite factor"),
+    ("qc_qr_scale", lambda _: 0.0, ValueError, "qc_qr_scale: expected a factor"),
     ("qc_qr_scale", lambda _: "much", ValueError, "could not convert"),
     ("context", lambda _: 3, TypeError, "context: expected a mlaprolog.Context, found int"),
     ("out", lambda _: (1, 2), TypeError, "out: expected a mlaprolog.PrologResult, found tuple"),
