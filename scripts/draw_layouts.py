@@ -45,7 +45,7 @@ def picture():
             label = {0: first, 1: f"{first}+1" if block else "1", 2: "...", 3: f"{first}+K-1" if block else "K-1"}[i]
             parts.append(box(74 + block * 120, 66 + i * CELL, 120, CELL, COLOURS[block]))
             parts.append(text(134 + block * 120, 81 + i * CELL, label, "middle", 11))
-        parts.append(text(134 + block * 120, 66 + rows * CELL + 16, f"columns {block} C0 .. {block + 1} C0 - 1", "middle", 11))
+        parts.append(text(134 + block * 120, 66 + rows * CELL + 16, f"column block {block}", "middle", 11))
     parts.append(text(450, 82, "K = k rounded up to 16"))
     parts.append(text(450, 100, "C0 = 16 (bf16) or 32 (8-bit)"))
     parts.append(text(450, 118, "row-major has element (i, j)"))
