@@ -32,6 +32,11 @@ for preset in "${presets[@]}"; do
     echo "== $preset: the suites above the kernels, with the scalar ones"
     MLAP_MAX_ISA=scalar ctest --preset "$preset" -j "$jobs" -R '^(mla_prolog|tools|api|examples|python\.numpy)'
   fi
+  if [ "$preset" = tsan ]; then
+    echo "== $preset: the suites with threads"
+    ctest --preset "$preset" -j "$jobs" -R '^(engine\.(ThreadPool|.*Invariance)|cann_runtime|mla_prolog|api)'
+    continue
+  fi
   echo "== $preset: the whole suite"
   ctest --preset "$preset" -j "$jobs"
 done
