@@ -17,13 +17,12 @@ void RunProduct(const KernelTable& kernels, const TokenRows& rows, const ScaledW
   } else {
     GemmF8Args args = {
         static_cast<const uint8_t*>(first), rows.stride, count,  weight.view, part.column_begin, part.column_end,
-        static_cast<float*>(out),           out_stride, scratch};
+        static_cast<float*>(out),           out_stride,  scratch};
     if (rows.mx_scale != nullptr) {
       args.a_scale_stride = args.w_scale_stride = MxGroups(rows.width);
       args.a_scales = rows.mx_scale + part.row_begin * args.a_scale_stride;
       args.w_scales = weight.mx_scale;
     }
-    args.next = next;
     kernels.gemm_f8.run(args);
   }
 }

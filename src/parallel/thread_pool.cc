@@ -37,10 +37,13 @@ bool SpinUntil(Done done) {
   return false;
 }
 
+// The processors that the process may use, whatever single threads are pinned to.
+bool FindProcessCpus(cpu_set_t* cpus) { return sched_getaffinity(getpid(), sizeof(*cpus), cpus) == 0; }
+
 // Lets the calling thread run on every processor of the process.
 void RunAnywhere() {
   cpu_set_t cpus;
-  if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0) sched_setaffinity(0, sizeof(cpus), &cpus);
+  if (FindProcessCpus(&cpus)) sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
 }  // namespace
@@ -111,7 +114,7 @@ void ThreadPool::WorkerLoop(int worker) {
 // system moves it. The calling thread's processor is taken; the others of the process are as good as before.
 void ThreadPool::KeepWorkersOffThisCpu() {
   cpu_set_t cpus;
-  if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) != 0) return;
+  if (!FindProcessCpus(&cpus)) return;
   const int own = sched_getcpu();
   if (own < 0 || own >= CPU_SETSIZE || CPU_COUNT(&cpus) <= static_cast<int>(threads_.size())) return;
   CPU_CLR(own, &cpus);

@@ -79,50 +79,41 @@ bool PrologVersion::Offers(const Scenario& scenario, Devices device) const {
 // The versions are never destroyed, like every static of the library: a call may come while the program ends.
 
 const PrologVersion& VersionV1() {
-  static const PrologVersion& kVersion = *[] {
-    auto* version = new PrologVersion{LimitsOfV1()};
-    version->phase1 = "aclnnMlaPrologGetWorkspaceSize";
-    version->phase2 = "aclnnMlaProlog";
-    version->order = OrderOfV1();
-    version->has_modes = false;
-    version->requires_cache_index = true;
-    version->default_cache_mode = "BNSD";
-    version->checks_row_width = false;
-    version->takes_one_ckv_scale = false;
-    return version;
-  }();
+  static const PrologVersion& kVersion = *new PrologVersion{LimitsOfV1(),
+                                                            "aclnnMlaPrologGetWorkspaceSize",
+                                                            "aclnnMlaProlog",
+                                                            OrderOfV1(),
+                                                            /*has_modes=*/false,
+                                                            /*requires_cache_index=*/true,
+                                                            /*default_cache_mode=*/"BNSD",
+                                                            /*checks_row_width=*/false,
+                                                            /*takes_one_ckv_scale=*/false};
   return kVersion;
 }
 
 const PrologVersion& VersionV2() {
-  static const PrologVersion& kVersion = *[] {
-    auto* version = new PrologVersion{LimitsOfV2()};
-    version->phase1 = "aclnnMlaPrologV2WeightNzGetWorkspaceSize";
-    version->phase2 = "aclnnMlaPrologV2WeightNz";
-    version->order = OrderOfV2();
-    version->has_modes = false;
-    version->requires_cache_index = true;
-    version->default_cache_mode = "BNSD";
-    version->checks_row_width = false;
-    version->takes_one_ckv_scale = false;
-    return version;
-  }();
+  static const PrologVersion& kVersion = *new PrologVersion{LimitsOfV2(),
+                                                            "aclnnMlaPrologV2WeightNzGetWorkspaceSize",
+                                                            "aclnnMlaPrologV2WeightNz",
+                                                            OrderOfV2(),
+                                                            /*has_modes=*/false,
+                                                            /*requires_cache_index=*/true,
+                                                            /*default_cache_mode=*/"BNSD",
+                                                            /*checks_row_width=*/false,
+                                                            /*takes_one_ckv_scale=*/false};
   return kVersion;
 }
 
 const PrologVersion& VersionV3() {
-  static const PrologVersion& kVersion = *[] {
-    auto* version = new PrologVersion{LimitsOfV3()};
-    version->phase1 = "aclnnMlaPrologV3WeightNzGetWorkspaceSize";
-    version->phase2 = "aclnnMlaPrologV3WeightNz";
-    version->order = OrderOfV3();
-    version->has_modes = true;
-    version->requires_cache_index = false;
-    version->default_cache_mode = "PA_BSND";
-    version->checks_row_width = true;
-    version->takes_one_ckv_scale = true;
-    return version;
-  }();
+  static const PrologVersion& kVersion = *new PrologVersion{LimitsOfV3(),
+                                                            "aclnnMlaPrologV3WeightNzGetWorkspaceSize",
+                                                            "aclnnMlaPrologV3WeightNz",
+                                                            OrderOfV3(),
+                                                            /*has_modes=*/true,
+                                                            /*requires_cache_index=*/false,
+                                                            /*default_cache_mode=*/"PA_BSND",
+                                                            /*checks_row_width=*/true,
+                                                            /*takes_one_ckv_scale=*/true};
   return kVersion;
 }
 

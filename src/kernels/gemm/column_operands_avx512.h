@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "base/bf16.h"
-#include "base/weight_view.h"
 #include "kernels/vector/vector_avx512.h"
 
 namespace mlap {
@@ -54,22 +53,14 @@ struct Bf16Operand {
     operand[0] = _mm512_permutexvar_epi16(index, two_rows);
   }
 
-  // 16 times kStepK rows of 32 columns, all there, whose two blocks lie side by side or apart: an operand row of each
-  // block at a time.
-  static inline void LoadWide(const Bf16* w, const WeightView& weight, __m512i* first, __m512i* second) {
-    if (weight.block_stride != kBlockColumns) {
-      for (int64_t row = 0; row < 16; ++row, w += kStepK * weight.row_stride) {
-        LoadStep<false>(w, weight.row_stride, kStepK, kBlockColumns, first + row);
-        LoadStep<false>(w + weight.block_stride, weight.row_stride, kStepK, kBlockColumns, second + row);
-      }
-      return;
-    }
+  // 16 times kStepK rows of two blocks, all there, that lie side by side: an operand row of each block at a time.
+  static inline void LoadAdjacent(const Bf16* w, int64_t row_stride, __m512i* first, __m512i* second) {
     const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8,  //
                                          39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
     const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
-    for (int64_t row = 0; row < 16; ++row, w += kStepK * weight.row_stride) {
+    for (int64_t row = 0; row < 16; ++row, w += kStepK * row_stride) {
       const __m512i even = _mm512_loadu_si512(w);
-      const __m512i odd = _mm512_loadu_si512(w + weight.row_stride);
+      const __m512i odd = _mm512_loadu_si512(w + row_stride);
       _mm512_store_si512(first + row, _mm512_permutex2var_epi16(even, low, odd));
       _mm512_store_si512(second + row, _mm512_permutex2var_epi16(even, high, odd));
     }
@@ -130,15 +121,6 @@ struct S8Operand {
         _mm512_add_epi32(_mm512_mullo_epi32(column, _mm512_set1_epi32(0x01010101)), _mm512_set1_epi32(0x60402000));
     operand[0] = _mm512_permutex2var_epi8(low, index, high);
     operand[1] = _mm512_permutex2var_epi8(low, _mm512_add_epi32(index, _mm512_set1_epi32(0x10101010)), high);
-  }
-
-  static inline void LoadWide(const int8_t* w, const WeightView& weight, __m512i* first, __m512i* second) {
-    for (int64_t row = 0; row < 16; ++row, w += kStepK * weight.row_stride) {
-      __m512i operand[kVectors];
-      LoadStep<false>(w, weight.row_stride, kStepK, kBlockColumns, operand);
-      _mm512_store_si512(first + row, operand[0]);
-      _mm512_store_si512(second + row, operand[1]);
-    }
   }
 
   static inline void StoreRows(const int32_t* sums, int64_t rows, int64_t begin, int64_t end, int32_t* c,

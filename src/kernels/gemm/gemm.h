@@ -72,7 +72,6 @@ struct GemmF8Args {
   int64_t a_scale_stride = 0;         // of rows
   const uint8_t* w_scales = nullptr;  // [n, ceil(k / kMxGroup)], with a_scales
   int64_t w_scale_stride = 0;         // of columns
-  NextRead next = {};
 };
 using GemmF8Fn = void (*)(const GemmF8Args& args);
 

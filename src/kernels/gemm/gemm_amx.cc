@@ -6,8 +6,8 @@
 // over ascending k. A tile row is one row of A, so neither does the number of rows.
 //
 // Tile loads wait until earlier stores have left the core (measured: an interleaved store costs more than the tile
-// product), hence the stores of a step come in one batch, and
-// the sums stay in their tiles for as much of k as there is room for.
+// product), hence the stores of a step come in one batch, and the sums stay in their tiles for as much of k as there is
+// room for.
 #include <immintrin.h>
 
 #include "kernels/gemm/amx_tiles.h"
@@ -110,11 +110,14 @@ class StepLoader {
     const bool is_whole = k_count == kTileK && slab.column + kPanelColumns <= weight_.n;
     if (is_whole && is_packed_) {
       for (int64_t block = 0; block < Tiles::kPanelBlocks; ++block) LoadPacked(slab, next, k, block, out);
-    } else if (is_whole) {
-      Operand::LoadWide(At(k, slab.column), weight_, out, out + kTileRows);
-    } else {
-      LoadPart(slab.column, k, k_count, out);
+      return;
     }
+    if constexpr (requires { Operand::LoadAdjacent; }) {
+      if (is_whole && weight_.block_stride == Operand::kBlockColumns) {
+        return Operand::LoadAdjacent(At(k, slab.column), weight_.row_stride, out, out + kTileRows);
+      }
+    }
+    LoadPart(slab.column, k, k_count, out);
   }
 
  private:

@@ -113,9 +113,7 @@ class PanelGemm {
     for (int64_t group = 0; group < kPanelColumns; group += kUnit) {
       const int64_t column = first_column + group;
       const int64_t lanes = weight.n - column < kUnit ? weight.n - column : kUnit;
-      const Element* w = static_cast<const Element*>(weight.data) +
-                         column / weight.block_columns * weight.block_stride + column % weight.block_columns +
-                         k_begin * weight.row_stride;
+      const Element* w = static_cast<const Element*>(weight.data) + weight.Offset(k_begin, column);
       uint32_t* out = panel + group;
       for (int64_t k = 0; k < k_count; k += P::kStepK, w += P::kStepK * weight.row_stride, out += kPanelColumns) {
         const int64_t step_rows = k_count - k < P::kStepK ? k_count - k : P::kStepK;
@@ -189,8 +187,7 @@ class PanelGemm {
 #pragma GCC unroll 16
       for (int unit = 0; unit < kUnits; ++unit) {
         const int64_t first = column + unit * kUnit;
-        units_[unit] = static_cast<const Element*>(weight.data) + first / weight.block_columns * weight.block_stride +
-                       first % weight.block_columns + k * weight.row_stride;
+        units_[unit] = static_cast<const Element*>(weight.data) + weight.Offset(k, first);
       }
     }
     inline void Next(Vector* words) {
