@@ -18,6 +18,9 @@ class Contender {
   // Does its work once, on memory that no cache holds, and returns the seconds it took. Throws on failure.
   virtual double RunOnce() = 0;
 
+  // So many runs touch all of its memory once.
+  virtual int RunsPerPass() const { return 1; }
+
   // Ends its turn: leaves no thread spinning that would disturb the next contender.
   virtual void EndTurn() = 0;
 

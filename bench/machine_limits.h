@@ -25,6 +25,7 @@ class ReadProbe : public Contender {
   ReadProbe(size_t buffer_bytes, int num_threads);
 
   double RunOnce() override;
+  int RunsPerPass() const override { return static_cast<int>(buffer_.num_bytes() / run_bytes_); }
   void EndTurn() override { EndOpenMpThreads(); }
 
   double bytes_per_run() const { return static_cast<double>(run_bytes_); }

@@ -59,6 +59,7 @@ class OurOperator : public Contender {
 
   // The second step until the stream has done the work, with a repeatable executor.
   double RunOnce() override;
+  int RunsPerPass() const override { return fixture_->num_copies(); }
   void EndTurn() override;
 
   const uint16_t* query() const { return static_cast<const uint16_t*>(outputs_.Data("query")); }

@@ -29,6 +29,7 @@ class OneDnnPeer : public Contender {
              PeerHeads heads);
 
   double RunOnce() override;
+  int RunsPerPass() const override { return weights_->num_copies(); }
   void EndTurn() override;
 
   // oneDNN's names of the products' implementations.
