@@ -87,7 +87,7 @@ def to_bf16(array: np.ndarray) -> np.ndarray:
     values = np.asarray(array, dtype=np.float32)
     bits = np.ascontiguousarray(values).view(np.uint32)
     rounded = ((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    return np.where(np.isnan(values), ((bits >> 16) | 0x40).astype(np.uint16), rounded).reshape(values.shape)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded).reshape(values.shape)
 
 
 def from_bf16(array: np.ndarray) -> np.ndarray:

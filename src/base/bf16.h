@@ -18,13 +18,15 @@ static inline float ToFloat(Bf16 value) {
   return result;
 }
 
-// Rounds to nearest, ties to even; denormals are kept, a NaN stays a (quiet) NaN of the same sign.
+// What a NaN becomes: which NaN a calculation ends in hangs on the order of operands, which instructions and compilers
+// are free to choose, and results must not hang on it.
+inline constexpr uint16_t kBf16Nan = 0x7fc0;
+
+// Rounds to nearest, ties to even; denormals are kept, a NaN becomes kBf16Nan.
 static inline Bf16 RoundToBf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  if ((bits & 0x7fffffffu) > 0x7f800000u) {
-    return Bf16{static_cast<uint16_t>((bits >> 16) | 0x40u)};
-  }
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return Bf16{kBf16Nan};
   bits += 0x7fffu + ((bits >> 16) & 1u);
   return Bf16{static_cast<uint16_t>(bits >> 16)};
 }
@@ -33,9 +35,7 @@ static inline Bf16 RoundToBf16(float value) {
 static inline Bf16 RoundToBf16TiesAway(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  if ((bits & 0x7fffffffu) > 0x7f800000u) {
-    return Bf16{static_cast<uint16_t>((bits >> 16) | 0x40u)};
-  }
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return Bf16{kBf16Nan};
   return Bf16{static_cast<uint16_t>((bits + 0x8000u) >> 16)};
 }
 

@@ -129,6 +129,48 @@ TEST_P(GemmTest, RowsAndColumnsAreIndependent) {
   }
 }
 
+// Any bits: numbers of every size, denormals, infinities and NaNs.
+Bf16 AnyBf16(RandomValues* random, int percent) {
+  if (random->Below(100) >= percent) return random->NormalBf16();
+  return Bf16{static_cast<uint16_t>(random->Below(0x10000))};
+}
+
+// Few rows may take another way through the processor than many: they have to be the same bits whatever the values and
+// wherever k ends.
+TEST_P(GemmTest, FewRowsAreTheBitsOfMany) {
+  constexpr int64_t kRows = 37, kN = 83;
+  RandomValues random(6);
+  for (const bool is_nz : {true, false}) {
+    for (const int percent : {0, 2, 100}) {
+      for (const int64_t k : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200, 320}) {
+        const GemmCase c = {kRows, k, kN, 0, kN, is_nz};
+        GuardedBuffer w(WeightElements(c, ElementType::kBf16) * sizeof(Bf16));
+        for (size_t i = 0; i < w.size() / sizeof(Bf16); ++i) w.as<Bf16>()[i] = AnyBf16(&random, percent);
+        const WeightView view = MakeWeight(c, w, ElementType::kBf16);
+        std::vector<Bf16> a(static_cast<size_t>(kRows * k)), many(kRows * kN);
+        for (Bf16& x : a) x = AnyBf16(&random, percent);
+        GetParam().table.gemm_bf16.run({a.data(), k, kRows, view, 0, kN, many.data(), kN, Scratch()});
+        for (const int64_t rows : {1, 2, 3, 4, 5, 8, 16, 17}) {
+          const int64_t begin = rows % 5 * 7, end = kN - rows, columns = end - begin;
+          std::vector<Bf16> few(static_cast<size_t>(rows * columns));
+          for (int64_t first = 0; first + rows <= kRows; first += 9) {
+            GetParam().table.gemm_bf16.run(
+                {a.data() + first * k, k, rows, view, begin, end, few.data(), columns, Scratch()});
+            for (int64_t m = 0; m < rows; ++m) {
+              ASSERT_EQ(std::memcmp(&few[static_cast<size_t>(m * columns)],
+                                    &many[static_cast<size_t>((first + m) * kN + begin)],
+                                    static_cast<size_t>(columns) * sizeof(Bf16)),
+                        0)
+                  << "row " << first << " + " << m << " of " << rows << ", k " << k << ", nz " << is_nz << ", "
+                  << percent << " % of any bits";
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // What is not finite, or denormal, in one row does not touch another.
 TEST_P(GemmTest, SpecialValuesStayInTheirRow) {
   constexpr int64_t kRows = 9, kK = 33, kN = 40;

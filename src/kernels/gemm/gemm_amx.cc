@@ -10,8 +10,11 @@
 // room for.
 #include <immintrin.h>
 
+#include <type_traits>
+
 #include "kernels/gemm/amx_tiles.h"
 #include "kernels/gemm/column_operands_avx512.h"
+#include "kernels/gemm/few_rows_amx.h"
 #include "kernels/gemm/weight_prefetch.h"
 #include "kernels/registration.h"
 
@@ -414,6 +417,9 @@ class PanelProduct {
 template <class Tiles, class Args>
 void Gemm(const Args& args) {
   PrefetchSpreadRows<typename Tiles::Operand::Element>(args.weight, args.column_begin, args.column_end);
+  if constexpr (std::is_same_v<Args, GemmBf16Args>) {
+    if (FewRowsBf16::Takes(args)) return FewRowsBf16::Run(args);
+  }
   PanelProduct<Tiles, Args>(args).Run();
   ReleaseTiles();
 }

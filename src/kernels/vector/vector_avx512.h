@@ -53,7 +53,7 @@ struct VectorAvx512 {
     __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(lsb, _mm512_set1_epi32(0x7fff)));
     rounded = _mm512_srli_epi32(rounded, 16);
     const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    rounded = _mm512_mask_or_epi32(rounded, is_nan, upper, _mm512_set1_epi32(0x40));
+    rounded = _mm512_mask_mov_epi32(rounded, is_nan, _mm512_set1_epi32(kBf16Nan));
     return _mm512_cvtepi32_epi16(rounded);
   }
   static void StoreBf16(Bf16* out, F32 x, int count) {
