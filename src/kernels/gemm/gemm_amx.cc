@@ -10,8 +10,6 @@
 // room for.
 #include <immintrin.h>
 
-#include <type_traits>
-
 #include "kernels/gemm/amx_tiles.h"
 #include "kernels/gemm/column_operands_avx512.h"
 #include "kernels/gemm/few_rows_amx.h"
@@ -42,6 +40,7 @@ constexpr int64_t kFewPrefetchBytes = 2048;
 
 struct Bf16Tiles {
   using Operand = Bf16Operand;
+  using FewRows = FewRowsBf16;  // which needs no tiles
   static constexpr int64_t kPanelBlocks = 2;  // column blocks of a panel
   template <int kSum, int kA, int kB>
   static inline void Multiply() {
@@ -417,8 +416,8 @@ class PanelProduct {
 template <class Tiles, class Args>
 void Gemm(const Args& args) {
   PrefetchSpreadRows<typename Tiles::Operand::Element>(args.weight, args.column_begin, args.column_end);
-  if constexpr (std::is_same_v<Args, GemmBf16Args>) {
-    if (FewRowsBf16::Takes(args)) return FewRowsBf16::Run(args);
+  if constexpr (requires { Tiles::FewRows::Run(args); }) {
+    if (Tiles::FewRows::Takes(args)) return Tiles::FewRows::Run(args);
   }
   PanelProduct<Tiles, Args>(args).Run();
   ReleaseTiles();
