@@ -15,8 +15,8 @@ constexpr int kMaxCallsPerTurn = 16;
 // A turn begins with calls that do not count: until its threads have run for a while, as what the contender before has
 // left behind is nobody's own; and until all of its memory has been touched, for as long as that is quick. In virtual
 // machines the memory that was used last is faster (measured: 28 GB/s against 20 after five seconds without use), so
-// that otherwise who has more memory, or fewer turns on it, would be slower for that alone. A model's weights are in use
-// all the time.
+// that otherwise who has more memory, or fewer turns on it, would be slower for that alone. A model's weights are in
+// use all the time.
 constexpr double kWarmSeconds = 0.015;
 constexpr double kMostPassSeconds = 0.150;
 

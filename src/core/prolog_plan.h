@@ -48,7 +48,8 @@ struct PrologPlan {
   int64_t head_tokens = 0;   // tokens of one head in one task
   // Too few heads for the workers: a head's columns are split among tasks, in two steps, W_UQ|QR and W_UK.
   bool splits_heads = false;
-  int64_t head_columns = 0;  // columns of one head in one task of a split step
+  int64_t head_columns = 0;    // columns of one head in one task of a split step
+  bool streams_query = false;  // the query is stored past the caches
   WorkspaceLayout layout;
   uint64_t workspace_bytes = 0;  // what RunProlog needs, from any alignment
 };

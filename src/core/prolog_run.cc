@@ -187,7 +187,8 @@ class BlockRun {
     if (!mode_.QuantizesQuery()) {
       kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank,
                               static_cast<Bf16*>(args_.query) + TokenHead(begin, head) * shape_.kv_rank,
-                              shape_.heads * shape_.kv_rank, Scratch<void>(worker, plan_.layout.gemm)});
+                              shape_.heads * shape_.kv_rank, Scratch<void>(worker, plan_.layout.gemm), NextRead{},
+                              plan_.streams_query});
       return;
     }
     Bf16* query = Scratch<Bf16>(worker, plan_.layout.head_query);

@@ -49,6 +49,9 @@ inline std::vector<GemmCase> GemmCases() {
     cases.push_back({270, 150, 100, 0, 100, is_nz});
     cases.push_back({530, 40, 36, 3, 36, is_nz});
     cases.push_back({17, 512, 192, 0, 192, is_nz});
+    cases.push_back({48, 100, 50, 3, 49, is_nz});
+    cases.push_back({64, 2100, 70, 0, 70, is_nz});
+    cases.push_back({97, 2100, 130, 20, 130, is_nz});
     cases.push_back({5, 1536, 48, 16, 48, is_nz});
   }
   return cases;

@@ -73,16 +73,9 @@ struct Bf16Operand {
   }
 
   // Stores columns [begin, end) of rows of 32 sums.
-  static inline void StoreRows(const int32_t* sums, int64_t rows, int64_t begin, int64_t end, Bf16* c,
-                               int64_t c_stride) {
-    for (int64_t m = 0; m < rows; ++m, sums += 32, c += c_stride) {
-      if (begin == 0 && end == 32) {
-        // One store of a whole line.
-        _mm512_storeu_si512(c,
-                            Joined(VectorAvx512::RoundToBf16Bits(_mm512_castsi512_ps(_mm512_load_si512(sums))),
-                                   VectorAvx512::RoundToBf16Bits(_mm512_castsi512_ps(_mm512_load_si512(sums + 16)))));
-        continue;
-      }
+  static inline void StoreRows(const int32_t* sums, int64_t sum_stride, int64_t rows, int64_t begin, int64_t end,
+                               Bf16* c, int64_t c_stride) {
+    for (int64_t m = 0; m < rows; ++m, sums += sum_stride, c += c_stride) {
       if (begin < 16) StoreRounded(_mm512_castsi512_ps(_mm512_load_si512(sums)), begin, Smaller(end, 16), c);
       if (end > 16) {
         const int64_t first = Larger(begin - 16, 0);
@@ -123,9 +116,9 @@ struct S8Operand {
     operand[1] = _mm512_permutex2var_epi8(low, _mm512_add_epi32(index, _mm512_set1_epi32(0x10101010)), high);
   }
 
-  static inline void StoreRows(const int32_t* sums, int64_t rows, int64_t begin, int64_t end, int32_t* c,
-                               int64_t c_stride) {
-    for (int64_t m = 0; m < rows; ++m, sums += 32, c += c_stride) {
+  static inline void StoreRows(const int32_t* sums, int64_t sum_stride, int64_t rows, int64_t begin, int64_t end,
+                               int32_t* c, int64_t c_stride) {
+    for (int64_t m = 0; m < rows; ++m, sums += sum_stride, c += c_stride) {
       for (int v = 0; v < kVectors; ++v) {
         const int64_t first = v * 16;
         const __mmask16 mask = static_cast<__mmask16>(FirstLanes16(end - first) & ~FirstLanes16(begin - first));

@@ -3,14 +3,14 @@
 //
 // TDPBF16PS takes 32 k at a time. It adds the products of the even k to one sum and those of the odd k to another, each
 // with fused multiply-adds in ascending order that begin at zero, adds the two, and adds that to the output. Denormal
-// inputs are zero, and so are denormal results. That is the instruction's definition in Intel's manual; a test compares the two.
+// inputs are zero, and so are denormal results. That is the instruction's definition in Intel's manual; a test compares
+// the two.
 #ifndef MLAP_KERNELS_GEMM_FEW_ROWS_AMX_H_
 #define MLAP_KERNELS_GEMM_FEW_ROWS_AMX_H_
 
 #include <immintrin.h>
 
 #include <cstdint>
-
 
 #include "kernels/gemm/column_operands_avx512.h"
 #include "kernels/gemm/gemm.h"

@@ -34,6 +34,7 @@ struct GemmBf16Args {
   int64_t c_row_stride;  // elements
   void* scratch;         // [kGemmScratchBytes]
   NextRead next = {};
+  bool streams_c = false;  // C is too large to be read from a cache soon: stores may go past them
 };
 using GemmBf16Fn = void (*)(const GemmBf16Args& args);
 

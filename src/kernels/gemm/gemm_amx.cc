@@ -27,44 +27,60 @@ constexpr int64_t kStepVectors = kPanelTiles * kTileRows;  // operands of one ti
 // rows of A stay in the second-level cache while several panels pass.
 constexpr int64_t kMostSlabSteps = 64;
 constexpr int64_t kCutSlabSteps = 16;
-// Panels that go through each slab's k together.
-constexpr int64_t kGroupPanels = 3;
-// Panels of few rows are read side by side, as several streams fetch more than one.
-constexpr int64_t kFewPanels = 2;
+// Panels that go through each slab's k together, as far as their operands fit in kMostSlabSteps.
+constexpr int64_t kMostGroupPanels = 3;
 // Rows whose sums of a group wait in the second-level cache: 192 KB.
 constexpr int64_t kBlockRows = 512;
 // How far ahead of its use a weight is asked for, in each block of columns. A line asked for also sets the processor's
 // own prefetchers going.
-constexpr int64_t kPrefetchBytes = 4096;
-constexpr int64_t kFewPrefetchBytes = 2048;
+constexpr int64_t kPrefetchBytes = 2048;
 
 struct Bf16Tiles {
   using Operand = Bf16Operand;
   using FewRows = FewRowsBf16;  // which needs no tiles
-  static constexpr int64_t kPanelBlocks = 2;  // column blocks of a panel
   template <int kSum, int kA, int kB>
   static inline void Multiply() {
     MultiplyBf16Tiles<kSum, kA, kB>();
+  }
+  // 32 sums to a line of C. The tiles leave no denormals, which this conversion would lose.
+  static inline __m512i RoundedLine(const int32_t* sums) {
+    const __m512 low = _mm512_castsi512_ps(_mm512_load_si512(sums));
+    const __m512 high = _mm512_castsi512_ps(_mm512_load_si512(sums + 16));
+    const __mmask32 is_nan =
+        _mm512_kunpackw(_mm512_cmp_ps_mask(high, high, _CMP_UNORD_Q), _mm512_cmp_ps_mask(low, low, _CMP_UNORD_Q));
+    const __m512i line = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+    return _mm512_mask_mov_epi16(line, is_nan, _mm512_set1_epi16(kBf16Nan));
   }
 };
 
 struct S8Tiles {
   using Operand = S8Operand;
-  static constexpr int64_t kPanelBlocks = 1;
   template <int kSum, int kA, int kB>
   static inline void Multiply() {
     MultiplyS8Tiles<kSum, kA, kB>();
   }
 };
 
-// The tiles' current shape. For pairs of row tiles, of `first` and `second` rows (`second` may be 0), times two column
-// tiles: sums in 0 to 3, rows of A in 4 and 5, columns in 6 and 7.
+// The tiles' current shape, for `row_tiles` tiles of rows of A, the last one of `last` rows, times as many column tiles
+// as there is room for: see the functions that multiply.
 class TileShape {
  public:
-  void Set(int64_t first, int64_t second) { Load({first, first, second, second, first, second, kTileRows, kTileRows}); }
+  void Set(int64_t row_tiles, int64_t last) {
+    constexpr int64_t kAll = kTileRows;
+    switch (row_tiles) {
+      case 1:  // sums 0 to 3, A 4, columns 5 and 6
+        return Load({last, last, last, last, last, kAll, kAll, 0});
+      case 2:  // sums 0 to 3, A 4 and 5, columns 6 and 7
+        return Load({kAll, kAll, last, last, kAll, last, kAll, kAll});
+      case 3:  // sums 0 to 2, A 4, 5 and 6, columns 7
+        return Load({kAll, kAll, last, 0, kAll, kAll, last, kAll});
+      default:  // sums 0 to 3, A 4 and 5 in turn and 6, columns 7
+        return Load({kAll, kAll, kAll, last, kAll, kAll, last, kAll});
+    }
+  }
 
-  // For one row tile times four column tiles: sums in 0 to 3, rows of A in 4, columns in 5 and 6.
-  void SetFew(int64_t rows) { Load({rows, rows, rows, rows, rows, kTileRows, kTileRows, 0}); }
+  // Pairs of row tiles without the second one: columns as in pairs.
+  void SetHalfPair(int64_t rows) { Load({rows, rows, 0, 0, rows, 0, kTileRows, kTileRows}); }
 
  private:
   void Load(const int64_t (&rows)[8]) {
@@ -82,15 +98,15 @@ class TileShape {
   int64_t rows_[8] = {};  // of the tiles, as loaded; a shape without rows is never asked for
 };
 
-// A piece of a weight: columns [column, column + kPanelColumns), k [k_begin, k_end).
+// A piece of a weight: some columns from `column` on, k [k_begin, k_end).
 struct Slab {
   int64_t column;
   int64_t k_begin;
   int64_t k_end;
 };
 
-// Brings weights into the tiles' operand order, one tile's k at a time: 16 operand rows of 64 bytes for each of the two
-// tiles of columns. What lies past the weight's rows and columns is zero.
+// Brings weights into the tiles' operand order, one tile's k at a time: 16 operand rows of 64 bytes for each tile of
+// columns. What lies past the weight's rows and columns is zero.
 template <class Tiles>
 class StepLoader {
  public:
@@ -99,27 +115,31 @@ class StepLoader {
   static constexpr int64_t kTileK = kTileRows * Operand::kStepK;  // 64 bytes of a row of A
 
   // `steps`: how many will be loaded.
-  StepLoader(const WeightView& weight, int64_t prefetch_bytes, const NextRead& next_read, int64_t steps)
-      : weight_(weight),
-        next_read_(next_read, steps),
-        is_packed_(weight.row_stride == Operand::kBlockColumns),
-        prefetch_k_(prefetch_bytes / (Operand::kBlockColumns * static_cast<int64_t>(sizeof(Element)))) {}
+  StepLoader(const WeightView& weight, const NextRead& next_read, int64_t steps)
+      : weight_(weight), next_read_(next_read, steps), is_packed_(weight.row_stride == Operand::kBlockColumns) {}
 
-  // The step of `slab` that begins at `k`; `next` is read after the slab.
+  // kColumnTiles of the step of `slab` that begins at `k`. If the weight is asked for ahead, `next` is read after the
+  // slab.
+  template <int kColumnTiles, bool kAsksAhead>
   inline void Load(const Slab& slab, const Slab& next, int64_t k, __m512i* out) {
+    constexpr int64_t kBlocks = kColumnTiles * kTileRows / Operand::kBlockColumns;
+    static_assert(kBlocks > 0);
     next_read_.Portion();
     const int64_t k_count = Smaller(kTileK, slab.k_end - k);
-    const bool is_whole = k_count == kTileK && slab.column + kPanelColumns <= weight_.n;
+    const bool is_whole = k_count == kTileK && slab.column + kColumnTiles * kTileRows <= weight_.n;
     if (is_whole && is_packed_) {
-      for (int64_t block = 0; block < Tiles::kPanelBlocks; ++block) LoadPacked(slab, next, k, block, out);
+      for (int64_t block = 0; block < kBlocks; ++block) LoadPacked<kAsksAhead>(slab, next, k, block, out);
       return;
     }
-    if constexpr (requires { Operand::LoadAdjacent; }) {
+    if constexpr (requires { Operand::LoadAdjacent; } && kBlocks % 2 == 0) {
       if (is_whole && weight_.block_stride == Operand::kBlockColumns) {
-        return Operand::LoadAdjacent(At(k, slab.column), weight_.row_stride, out, out + kTileRows);
+        for (int64_t tile = 0; tile < kColumnTiles; tile += 2, out += 2 * kTileRows) {
+          Operand::LoadAdjacent(At(k, slab.column + tile * kTileRows), weight_.row_stride, out, out + kTileRows);
+        }
+        return;
       }
     }
-    LoadPart(slab.column, k, k_count, out);
+    LoadPart(slab.column, kBlocks, k, k_count, out);
   }
 
  private:
@@ -128,16 +148,18 @@ class StepLoader {
            k * weight_.row_stride;
   }
 
+  template <bool kAsksAhead>
   inline void LoadPacked(const Slab& slab, const Slab& next, int64_t k, int64_t block, __m512i* out) const {
+    constexpr int64_t kAheadK = kPrefetchBytes / (Operand::kBlockColumns * static_cast<int64_t>(sizeof(Element)));
     const int64_t column = block * Operand::kBlockColumns;
     const Element* w = At(k, slab.column + column);
-    const int64_t ahead = k + prefetch_k_;
-    const Element* soon = ahead < slab.k_end ? w + prefetch_k_ * Operand::kBlockColumns
+    const int64_t ahead = k + kAheadK;
+    const Element* soon = ahead < slab.k_end ? w + kAheadK * Operand::kBlockColumns
                                              : At(next.k_begin + (ahead - slab.k_end), next.column + column);
     out += block * Operand::kVectors * kTileRows;
     for (int64_t row = 0; row < kTileRows; ++row) {
       constexpr int64_t kRowElements = Operand::kStepK * Operand::kBlockColumns;
-      for (int v = 0; v < Operand::kVectors; ++v) {
+      for (int v = 0; kAsksAhead && v < Operand::kVectors; ++v) {
         PrefetchLine(reinterpret_cast<const char*>(soon + row * kRowElements) + v * kTileRowBytes);
       }
       __m512i operand[Operand::kVectors];
@@ -147,8 +169,8 @@ class StepLoader {
     }
   }
 
-  void LoadPart(int64_t first_column, int64_t k_begin, int64_t k_count, __m512i* out) const {
-    for (int64_t block = 0; block < Tiles::kPanelBlocks; ++block, out += Operand::kVectors * kTileRows) {
+  void LoadPart(int64_t first_column, int64_t blocks, int64_t k_begin, int64_t k_count, __m512i* out) const {
+    for (int64_t block = 0; block < blocks; ++block, out += Operand::kVectors * kTileRows) {
       const int64_t column = first_column + block * Operand::kBlockColumns;
       const int64_t lanes = Larger(Smaller(weight_.n - column, Operand::kBlockColumns), 0);
       for (int64_t row = 0; row < kTileRows; ++row) {
@@ -166,7 +188,6 @@ class StepLoader {
   const WeightView& weight_;
   NextReadPrefetch next_read_;
   const bool is_packed_;
-  const int64_t prefetch_k_;
 };
 
 template <class Tiles, class Args>
@@ -181,66 +202,84 @@ class PanelProduct {
       : args_(args),
         weight_(args.weight),
         scratch_(static_cast<Scratch*>(args.scratch)),
-        loader_(args.weight, args.rows <= kTileRows ? kFewPrefetchBytes : kPrefetchBytes, args.next,
+        loader_(args.weight, args.next,
                 CeilDiv(args.column_end - args.column_begin, kPanelColumns) * CeilDiv(args.weight.k, kTileK)),
         slab_k_(weight_.k <= kMostSlabSteps * kTileK ? weight_.k : kCutSlabSteps * kTileK),
+        slab_steps_(CeilDiv(slab_k_, kTileK)),
+        group_columns_(Smaller(kMostSlabSteps / slab_steps_, kMostGroupPanels) * kPanelColumns),
         column_begin_(args.column_begin / kPanelColumns * kPanelColumns) {}
 
   void Run() {
-    if (args_.rows <= kTileRows) {
-      RunFew();
-    } else {
-      for (int64_t row = 0; row < args_.rows; row += kBlockRows) RunMany(row, Smaller(kBlockRows, args_.rows - row));
+    const int64_t row_tiles = CeilDiv(args_.rows, kTileRows);
+    if (row_tiles == 1) return RunStream<1, 4>();
+    if (row_tiles == 2) return RunStream<2, 2>();
+    if constexpr (Operand::kBlockColumns == kTileRows) {
+      if (weight_.row_stride == Operand::kBlockColumns) {
+        if (row_tiles == 3) return RunStream<3, 1>();
+        if (row_tiles == 4) return RunStream<4, 1>();
+      }
     }
+    for (int64_t row = 0; row < args_.rows; row += kBlockRows) RunMany(row, Smaller(kBlockRows, args_.rows - row));
   }
 
  private:
+  static constexpr int64_t kSumColumns = kMostGroupPanels * kPanelColumns;
+  static constexpr int64_t kSumStride = kSumColumns * static_cast<int64_t>(sizeof(int32_t));
   struct alignas(64) Scratch {
-    int32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
-    int32_t finished[kPairRows * kPanelColumns];
+    int32_t sums[kBlockRows * kSumColumns];
+    int32_t finished[kPairRows * kSumColumns];
     __m512i operands[kMostSlabSteps * kStepVectors];
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
-  static constexpr int64_t kSumStride = kPanelColumns * static_cast<int64_t>(sizeof(int32_t));
 
-  Slab SlabAt(int64_t column, int64_t k) const { return {column, k, Smaller(k + slab_k_, weight_.k)}; }
+  // Panels that go through a piece of k together.
+  struct Group {
+    int64_t column;
+    int64_t column_end;  // as far as columns are asked for
+    int64_t k_begin;
+    int64_t k_end;
 
-  // The slabs of a group of panels: for each piece of k all its columns. False after the last one of the last group.
-  bool Advance(Slab* slab) const {
-    const int64_t group = column_begin_ + (slab->column - column_begin_) / kGroupColumns * kGroupColumns;
-    const int64_t group_end = Smaller(group + kGroupColumns, args_.column_end);
-    const int64_t column = slab->column + kPanelColumns;
-    if (column < group_end) {
-      *slab = SlabAt(column, slab->k_begin);
-    } else if (slab->k_end < weight_.k) {
-      *slab = SlabAt(group, slab->k_end);
-    } else if (column < args_.column_end) {
-      *slab = SlabAt(column, 0);
+    int64_t NumPanels() const { return CeilDiv(column_end - column, kPanelColumns); }
+    Slab SlabOf(int64_t panel) const { return {column + panel * kPanelColumns, k_begin, k_end}; }
+  };
+
+  Group GroupAt(int64_t column, int64_t k) const {
+    return {column, Smaller(column + group_columns_, args_.column_end), k, Smaller(k + slab_k_, weight_.k)};
+  }
+
+  // False after the last one.
+  bool Advance(Group* group) const {
+    if (group->k_end < weight_.k) {
+      *group = GroupAt(group->column, group->k_end);
+    } else if (group->column + group_columns_ < args_.column_end) {
+      *group = GroupAt(group->column + group_columns_, 0);
     } else {
       return false;
     }
     return true;
   }
 
-  // Rows [row_begin, row_begin + rows) times all columns.
+  // Rows [row_begin, row_begin + rows) times all columns. The first pair of row tiles brings a group's operands in,
+  // which takes memory's time, as it multiplies; the others find them there.
   void RunMany(int64_t row_begin, int64_t rows) {
-    Slab next = SlabAt(column_begin_, 0);
+    Group next = GroupAt(column_begin_, 0);
     for (bool is_more = true; is_more;) {
-      const Slab slab = next;
+      const Group group = next;
       is_more = Advance(&next);
-      const bool is_first = slab.k_begin == 0;
-      const bool is_last = slab.k_end == weight_.k;
-      int32_t* sums = scratch_->sums[(slab.column - column_begin_) / kPanelColumns % kGroupPanels];
-      for (int64_t m = 0; m < rows; m += kPairRows, sums += kPairRows * kPanelColumns) {
+      const bool is_last = group.k_end == weight_.k;
+      int32_t* sums = scratch_->sums;
+      for (int64_t m = 0; m < rows; m += kPairRows, sums += kPairRows * kSumColumns) {
         const int64_t pair_rows = Smaller(rows - m, kPairRows);
-        const Pair pair = {args_.a + (row_begin + m) * args_.a_row_stride, pair_rows, is_first ? nullptr : sums,
-                           is_last ? scratch_->finished : sums};
-        if (pair_rows > kTileRows) {
-          MultiplyPair<true>(pair, slab, next, m == 0);
-        } else {
-          MultiplyPair<false>(pair, slab, next, m == 0);
+        const Pair pair = {args_.a + (row_begin + m) * args_.a_row_stride, pair_rows,
+                           group.k_begin == 0 ? nullptr : sums, is_last ? scratch_->finished : sums};
+        for (int64_t panel = 0; panel < group.NumPanels(); ++panel) {
+          if (pair_rows > kTileRows) {
+            MultiplyPair<true>(pair, group, panel, m == 0);
+          } else {
+            MultiplyPair<false>(pair, group, panel, m == 0);
+          }
         }
-        if (is_last) StorePanel(slab.column, row_begin + m, pair_rows, scratch_->finished);
+        if (is_last) StoreGroup(group, row_begin + m, pair_rows);
       }
     }
   }
@@ -254,9 +293,14 @@ class PanelProduct {
   };
 
   template <bool kHasSecond>
-  void MultiplyPair(const Pair& pair, const Slab& slab, const Slab& next, bool loads) {
-    constexpr int64_t kLower = kTileRows * kPanelColumns;
-    shape_.Set(Smaller(pair.rows, kTileRows), kHasSecond ? pair.rows - kTileRows : 0);
+  void MultiplyPair(const Pair& pair, const Group& group, int64_t panel, bool loads) {
+    constexpr int64_t kLower = kTileRows * kSumColumns;
+    const int64_t column = panel * kPanelColumns;
+    if (kHasSecond) {
+      shape_.Set(2, pair.rows - kTileRows);
+    } else {
+      shape_.SetHalfPair(pair.rows);
+    }
     if (pair.in == nullptr) {
       ZeroTile<0>();
       ZeroTile<1>();
@@ -265,41 +309,42 @@ class PanelProduct {
         ZeroTile<3>();
       }
     } else {
-      LoadTile<0>(pair.in, kSumStride);
-      LoadTile<1>(pair.in + kTileRows, kSumStride);
+      const int32_t* in = pair.in + column;
+      LoadTile<0>(in, kSumStride);
+      LoadTile<1>(in + kTileRows, kSumStride);
       if (kHasSecond) {
-        LoadTile<2>(pair.in + kLower, kSumStride);
-        LoadTile<3>(pair.in + kLower + kTileRows, kSumStride);
+        LoadTile<2>(in + kLower, kSumStride);
+        LoadTile<3>(in + kLower + kTileRows, kSumStride);
       }
     }
+    const Slab slab = group.SlabOf(panel);
+    __m512i* operands = scratch_->operands + panel * slab_steps_ * kStepVectors;
     if (loads) {
       // Each step is brought in before the one ahead of it is multiplied.
-      loader_.Load(slab, next, slab.k_begin, scratch_->operands);
-      for (int64_t k = slab.k_begin; k < slab.k_end; k += kTileK) {
-        if (k + kTileK < slab.k_end) loader_.Load(slab, next, k + kTileK, Operands(slab, k + kTileK));
-        MultiplySteps<kHasSecond>(pair, slab, k, Smaller(k + kTileK, slab.k_end));
+      loader_.template Load<2, false>(slab, slab, slab.k_begin, operands);
+      for (int64_t k = slab.k_begin; k < slab.k_end; k += kTileK, operands += kStepVectors) {
+        if (k + kTileK < slab.k_end) {
+          loader_.template Load<2, false>(slab, slab, k + kTileK, operands + kStepVectors);
+        }
+        MultiplySteps<kHasSecond>(pair, operands, k, Smaller(k + kTileK, slab.k_end));
       }
     } else {
-      MultiplySteps<kHasSecond>(pair, slab, slab.k_begin, slab.k_end);
+      MultiplySteps<kHasSecond>(pair, operands, slab.k_begin, slab.k_end);
     }
-    StoreTile<0>(pair.out, kSumStride);
-    StoreTile<1>(pair.out + kTileRows, kSumStride);
+    int32_t* out = pair.out + column;
+    StoreTile<0>(out, kSumStride);
+    StoreTile<1>(out + kTileRows, kSumStride);
     if (kHasSecond) {
-      StoreTile<2>(pair.out + kLower, kSumStride);
-      StoreTile<3>(pair.out + kLower + kTileRows, kSumStride);
+      StoreTile<2>(out + kLower, kSumStride);
+      StoreTile<3>(out + kLower + kTileRows, kSumStride);
     }
-  }
-
-  inline __m512i* Operands(const Slab& slab, int64_t k) const {
-    return scratch_->operands + (k - slab.k_begin) / kTileK * kStepVectors;
   }
 
   template <bool kHasSecond>
-  inline void MultiplySteps(const Pair& pair, const Slab& slab, int64_t k, int64_t k_end) {
+  inline void MultiplySteps(const Pair& pair, const __m512i* operands, int64_t k, int64_t k_end) {
     const int64_t row_bytes = args_.a_row_stride * static_cast<int64_t>(sizeof(Element));
     const Element* a = pair.a + k;
     const Element* lower_a = a + kTileRows * args_.a_row_stride;
-    const __m512i* operands = Operands(slab, k);
     for (; k + kTileK <= k_end; k += kTileK, a += kTileK, lower_a += kTileK, operands += kStepVectors) {
       MultiplyStep<kHasSecond>(a, lower_a, row_bytes, operands);
     }
@@ -325,74 +370,124 @@ class PanelProduct {
     }
   }
 
-  // At most 16 rows times all columns: the sums of up to kFewPanels panels stay in their tiles for all of k.
-  void RunFew() {
-    shape_.SetFew(args_.rows);
-    for (int64_t column = column_begin_; column < args_.column_end; column += kFewPanels * kPanelColumns) {
-      if (column + kPanelColumns < args_.column_end) {
-        RunFewPanels<2>(column);
-      } else {
-        RunFewPanels<1>(column);
-      }
+  // Rows [row, row + rows) of a group's columns from the finished sums.
+  void StoreGroup(const Group& group, int64_t row, int64_t rows) const {
+    for (int64_t panel = 0; panel < group.NumPanels(); ++panel) {
+      StorePanel(group.column + panel * kPanelColumns, kPanelColumns, row, rows,
+                 scratch_->finished + panel * kPanelColumns);
     }
   }
 
-  template <int64_t kPanels>
-  void RunFewPanels(int64_t first_column) {
+  // All rows at once, kRowTiles of them, times all columns: the sums stay in their tiles for all of k, the weight goes
+  // through a few kilobytes and is needed no more.
+  template <int kRowTiles, int kColumnTiles>
+  void RunStream() {
+    shape_.Set(kRowTiles, args_.rows - (kRowTiles - 1) * kTileRows);
+    constexpr int64_t kColumns = kColumnTiles * kTileRows;
+    int64_t column = column_begin_;
+    for (; column + kColumns / 2 < args_.column_end; column += kColumns) StreamColumns<kRowTiles, kColumnTiles>(column);
+    if (column >= args_.column_end) return;
+    constexpr int kHalf = kRowTiles == 1 ? kColumnTiles / 2 : kColumnTiles;
+    StreamColumns<kRowTiles, kHalf>(column);
+  }
+
+  template <int kRowTiles, int kColumnTiles>
+  void StreamColumns(int64_t column) {
+    constexpr int64_t kColumns = kColumnTiles * kTileRows;
     ZeroTile<0>();
-    ZeroTile<1>();
-    ZeroTile<2>();
-    ZeroTile<3>();
-    const auto load = [&](int64_t k, __m512i* step) {
-      for (int64_t p = 0; p < kPanels; ++p) {
-        const int64_t column = first_column + p * kPanelColumns;
-        const int64_t next = column + kFewPanels * kPanelColumns;
-        loader_.Load({column, 0, weight_.k}, {next < args_.column_end ? next : column, 0, weight_.k}, k,
-                     step + p * kStepVectors);
-      }
-    };
+    if (kRowTiles * kColumnTiles > 1) ZeroTile<1>();
+    if (kRowTiles * kColumnTiles > 2) ZeroTile<2>();
+    if (kRowTiles * kColumnTiles > 3) ZeroTile<3>();
+    const Slab slab = {column, 0, weight_.k};
+    const Slab next = {column + kColumns < args_.column_end ? column + kColumns : column, 0, weight_.k};
     __m512i* step = scratch_->operands;
-    __m512i* next_step = step + kPanels * kStepVectors;
-    load(0, step);
+    __m512i* next_step = step + kColumnTiles * kTileRows;
+    loader_.template Load<kColumnTiles, true>(slab, next, 0, step);
     for (int64_t k = 0; k < weight_.k; k += kTileK) {
-      if (k + kTileK < weight_.k) load(k + kTileK, next_step);
-      alignas(64) Element tail[kTileRows * kTileK];
+      if (k + kTileK < weight_.k) loader_.template Load<kColumnTiles, true>(slab, next, k + kTileK, next_step);
       if (weight_.k - k >= kTileK) {
-        LoadTile<4>(args_.a + k, args_.a_row_stride * static_cast<int64_t>(sizeof(Element)));
+        StreamStep<kRowTiles, kColumnTiles>(args_.a + k, args_.a_row_stride, step);
       } else {
+        alignas(64) Element tail[kRowTiles * kTileRows * kTileK];
         CopyTail(args_.a + k, args_.rows, weight_.k - k, tail);
-        LoadTile<4>(tail, kTileRowBytes);
-      }
-      LoadTile<5>(step, kTileRowBytes);
-      Tiles::template Multiply<0, 4, 5>();
-      LoadTile<6>(step + kTileRows, kTileRowBytes);
-      Tiles::template Multiply<1, 4, 6>();
-      if (kPanels > 1) {
-        LoadTile<5>(step + 2 * kTileRows, kTileRowBytes);
-        Tiles::template Multiply<2, 4, 5>();
-        LoadTile<6>(step + 3 * kTileRows, kTileRowBytes);
-        Tiles::template Multiply<3, 4, 6>();
+        StreamStep<kRowTiles, kColumnTiles>(tail, kTileK, step);
       }
       __m512i* used = step;
       step = next_step;
       next_step = used;
     }
-    StoreTile<0>(scratch_->sums[0], kSumStride);
-    StoreTile<1>(scratch_->sums[0] + kTileRows, kSumStride);
-    if (kPanels > 1) {
-      StoreTile<2>(scratch_->sums[1], kSumStride);
-      StoreTile<3>(scratch_->sums[1] + kTileRows, kSumStride);
-    }
-    for (int64_t p = 0; p < kPanels; ++p) {
-      StorePanel(first_column + p * kPanelColumns, 0, args_.rows, scratch_->sums[p]);
+    StoreSum<kRowTiles, kColumnTiles, 0>();
+    StoreSum<kRowTiles, kColumnTiles, 1>();
+    StoreSum<kRowTiles, kColumnTiles, 2>();
+    StoreSum<kRowTiles, kColumnTiles, 3>();
+    for (int64_t part = 0; part < kColumns; part += kPanelColumns) {
+      StorePanel(column + part, Smaller(kColumns, kPanelColumns), 0, args_.rows, scratch_->finished + part);
     }
   }
 
-  void StorePanel(int64_t column, int64_t row_begin, int64_t rows, const int32_t* sums) const {
+  template <int kRowTiles, int kColumnTiles, int kTile>
+  void StoreSum() {
+    if constexpr (kTile < kRowTiles * kColumnTiles) {
+      constexpr int64_t kRow = kTile / kColumnTiles * kTileRows, kColumn = kTile % kColumnTiles * kTileRows;
+      StoreTile<kTile>(scratch_->finished + kRow * kSumColumns + kColumn, kSumStride);
+    }
+  }
+
+  template <int kRowTiles, int kColumnTiles>
+  static inline void StreamStep(const Element* a, int64_t a_stride, const __m512i* step) {
+    const int64_t row_bytes = a_stride * static_cast<int64_t>(sizeof(Element));
+    const int64_t tile_stride = kTileRows * a_stride;
+    if constexpr (kRowTiles == 1) {
+      LoadTile<4>(a, row_bytes);
+      LoadTile<5>(step, kTileRowBytes);
+      Tiles::template Multiply<0, 4, 5>();
+      LoadTile<6>(step + kTileRows, kTileRowBytes);
+      Tiles::template Multiply<1, 4, 6>();
+      if constexpr (kColumnTiles > 2) {
+        LoadTile<5>(step + 2 * kTileRows, kTileRowBytes);
+        Tiles::template Multiply<2, 4, 5>();
+        LoadTile<6>(step + 3 * kTileRows, kTileRowBytes);
+        Tiles::template Multiply<3, 4, 6>();
+      }
+    } else if constexpr (kRowTiles == 2) {
+      MultiplyStep<true>(a, a + tile_stride, row_bytes, step);
+    } else {
+      LoadTile<7>(step, kTileRowBytes);
+      LoadTile<4>(a, row_bytes);
+      Tiles::template Multiply<0, 4, 7>();
+      LoadTile<5>(a + tile_stride, row_bytes);
+      Tiles::template Multiply<1, 5, 7>();
+      if constexpr (kRowTiles == 4) {
+        LoadTile<4>(a + 2 * tile_stride, row_bytes);
+        Tiles::template Multiply<2, 4, 7>();
+      }
+      LoadTile<6>(a + (kRowTiles - 1) * tile_stride, row_bytes);
+      Tiles::template Multiply<kRowTiles - 1, 6, 7>();
+    }
+  }
+
+  // Columns [column, column + columns), at most a panel, of rows [row_begin, row_begin + rows), as far as they are
+  // asked for.
+  void StorePanel(int64_t column, int64_t columns, int64_t row_begin, int64_t rows, const int32_t* sums) const {
     const int64_t begin = Larger(args_.column_begin - column, 0);
-    Operand::StoreRows(sums, rows, begin, Smaller(args_.column_end - column, kPanelColumns),
-                       args_.c + row_begin * args_.c_row_stride + column + begin - args_.column_begin,
-                       args_.c_row_stride);
+    const int64_t end = Smaller(args_.column_end - column, columns);
+    if (begin >= end) return;
+    auto* c = args_.c + row_begin * args_.c_row_stride + column + begin - args_.column_begin;
+    if constexpr (requires { Tiles::RoundedLine(sums); }) {
+      if (begin == 0 && end == kPanelColumns) {
+        const bool streams = args_.streams_c && reinterpret_cast<uintptr_t>(c) % kLineBytes == 0 &&
+                             args_.c_row_stride % kPanelColumns == 0;
+        for (int64_t m = 0; m < rows; ++m, sums += kSumColumns, c += args_.c_row_stride) {
+          if (streams) {
+            _mm512_stream_si512(reinterpret_cast<__m512i*>(c), Tiles::RoundedLine(sums));
+          } else {
+            _mm512_storeu_si512(c, Tiles::RoundedLine(sums));
+          }
+        }
+        return;
+      }
+    }
+    Operand::StoreRows(sums, kSumColumns, rows, begin, end, c, args_.c_row_stride);
   }
 
   void CopyTail(const Element* a, int64_t rows, int64_t count, Element* tail) const {
@@ -402,13 +497,13 @@ class PanelProduct {
     }
   }
 
-  static constexpr int64_t kGroupColumns = kGroupPanels * kPanelColumns;
-
   const Args& args_;
   const WeightView& weight_;
   Scratch* scratch_;
   Loader loader_;
   const int64_t slab_k_;
+  const int64_t slab_steps_;
+  const int64_t group_columns_;
   const int64_t column_begin_;  // of the first panel
   TileShape shape_;
 };
@@ -421,6 +516,7 @@ void Gemm(const Args& args) {
   }
   PanelProduct<Tiles, Args>(args).Run();
   ReleaseTiles();
+  _mm_sfence();  // streamed stores are ordered by nothing else
 }
 
 }  // namespace
