@@ -421,7 +421,7 @@ class PanelProduct {
     StoreSum<kRowTiles, kColumnTiles, 2>();
     StoreSum<kRowTiles, kColumnTiles, 3>();
     for (int64_t part = 0; part < kColumns; part += kPanelColumns) {
-      StorePanel(column + part, Smaller(kColumns, kPanelColumns), 0, args_.rows, scratch_->finished + part);
+      StorePanel(column + part, Smaller(kColumns, kPanelColumns), 0, args_.rows, scratch_->sums + part);
     }
   }
 
@@ -429,7 +429,7 @@ class PanelProduct {
   void StoreSum() {
     if constexpr (kTile < kRowTiles * kColumnTiles) {
       constexpr int64_t kRow = kTile / kColumnTiles * kTileRows, kColumn = kTile % kColumnTiles * kTileRows;
-      StoreTile<kTile>(scratch_->finished + kRow * kSumColumns + kColumn, kSumStride);
+      StoreTile<kTile>(scratch_->sums + kRow * kSumColumns + kColumn, kSumStride);
     }
   }
 
