@@ -15,6 +15,8 @@ struct Avx2Tile {
   static constexpr int kLanes = 8;
   static constexpr int kTileRows = 6;
   static constexpr int kTileVectors = 2;
+  static constexpr int kWideRows = 3;
+  static constexpr int kFewRows = 12;
 };
 
 // A word is a binary32.
@@ -32,14 +34,17 @@ struct F32Avx2 : Avx2Tile {
 struct Bf16Avx2 : F32Avx2 {
   using Element = Bf16;
   using Output = Bf16;
+  static constexpr int kFewRows = 16;
 
   static inline Vector Widened8(const Bf16* x) {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
   }
+  // Sums and words of 16 columns are first the even ones, then the odd ones: so a mask and a shift widen them.
   static inline void MakeWords(const Bf16* w, int64_t, Vector* words) {
-    words[0] = Widened8(w);
-    words[1] = Widened8(w + 8);
+    const __m256i row = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
+    words[0] = _mm256_castsi256_ps(_mm256_slli_epi32(row, 16));
+    words[1] = _mm256_castsi256_ps(_mm256_and_si256(row, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
   }
   static inline void ExpandRow(const Bf16* a, int64_t count, uint32_t* words) {
     int64_t i = 0;
@@ -48,14 +53,15 @@ struct Bf16Avx2 : F32Avx2 {
   }
   static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
   static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, Bf16* c) {
-    int64_t j = begin;
-    for (; j + 8 <= end; j += 8) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(c + (j - begin)), RoundToBf16Bits(Load(sums + j)));
-    }
-    for (; j < end; ++j) {
-      float sum;
-      std::memcpy(&sum, sums + j, sizeof(sum));
-      c[j - begin] = RoundToBf16(sum);
+    for (int64_t unit = begin / 16 * 16; unit < end; unit += 16) {
+      const __m128i even = RoundToBf16Bits(Load(sums + unit)), odd = RoundToBf16Bits(Load(sums + unit + 8));
+      alignas(32) Bf16 columns[16];
+      _mm_store_si128(reinterpret_cast<__m128i*>(columns), _mm_unpacklo_epi16(even, odd));
+      _mm_store_si128(reinterpret_cast<__m128i*>(columns + 8), _mm_unpackhi_epi16(even, odd));
+      const int64_t first = begin > unit ? begin - unit : 0;
+      const int64_t last = end - unit < 16 ? end - unit : 16;
+      std::memcpy(static_cast<void*>(c + (unit + first - begin)), columns + first,
+                  static_cast<size_t>(last - first) * sizeof(Bf16));
     }
   }
 };
@@ -65,6 +71,7 @@ template <class Format>
 struct F8Avx2 : F32Avx2 {
   using Element = uint8_t;
   using Output = float;
+  static constexpr int kFewRows = kTileRows;  // words are dear
   static constexpr Float8Table<Format> kTable = {};
 
   // VPGATHERDD reads 32 bits at an entry; the upper half, the next entry, is shifted out.

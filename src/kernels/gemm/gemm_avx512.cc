@@ -15,6 +15,8 @@ struct Avx512Tile {
   static constexpr int kLanes = 16;
   static constexpr int kTileRows = 8;
   static constexpr int kTileVectors = 3;
+  static constexpr int kWideRows = 0;
+  static constexpr int kFewRows = 24;
 };
 
 // A word is a binary32.
@@ -93,6 +95,7 @@ template <class Codes>
 struct F8Avx512 : F32Avx512 {
   using Element = uint8_t;
   using Output = float;
+  static constexpr int kFewRows = kTileRows;  // words are dear
 
   static inline void MakeWords(const uint8_t* w, int64_t, Vector* words) {
     words[0] = _mm512_castsi512_ps(Codes::Widen16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w))));

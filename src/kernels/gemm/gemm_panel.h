@@ -8,7 +8,9 @@
 // A policy P offers
 //   Element, Output        of A and the weight; of C
 //   Vector, kLanes         a register of 32-bit sums or words, 8 or 16 of them
-//   kTileRows, kTileVectors  the register tile for many rows
+//   kTileRows, kTileVectors  the register tile
+//   kWideRows              up to so many rows take tiles of half the rows and twice the vectors
+//   kFewRows               up to so many rows multiply words as they are made, see RunFew
 //   kStepK                 elements of k in a word
 //   Zero, Load, Store, Broadcast, MultiplyAdd(sum, word, word of A)
 //   MakeWords(rows, row_stride, words)  kStepK rows of 16 elements each to 16 words, in registers
@@ -40,6 +42,7 @@ class PanelGemm {
 
   static void Run(const Args& args) {
     PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
+    if (!kIsScaled && args.rows <= P::kFewRows) return RunFew(args);
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
       for (int64_t column = args.column_begin / kUnit * kUnit; column < args.column_end; column += kGroupColumns) {
@@ -62,6 +65,12 @@ class PanelGemm {
   static constexpr bool kIsScaled = requires { P::Multiply; };
   static_assert(!kIsScaled || (P::kStepK == 1 && kPanelSteps % kMxGroup == 0));
 
+  // How far ahead RunFew asks for the weight, in all the blocks of a panel together. Less leaves memory waiting, more
+  // comes too early.
+  static constexpr int64_t kStreamedBytes = 6144;
+  static constexpr int64_t kBlocks = kPanelColumns * static_cast<int64_t>(sizeof(Element)) / 32;
+  static constexpr int64_t kPrefetchBytes = kStreamedBytes / (kBlocks > 0 ? kBlocks : 1);
+
   struct alignas(64) Scratch {
     uint32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
     uint32_t panel[kPanelSteps * kPanelColumns];
@@ -78,19 +87,14 @@ class PanelGemm {
       const int64_t left = args.weight.k - k;
       const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
       const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
-      ExpandRows(args, row_begin, rows, k, count, scratch->words);
+      ExpandRows(args, row_begin, rows, k, count, scratch->words, kPanelSteps);
       for (int64_t p = 0; p < num_panels; ++p) {
         const int64_t column = first_column + p * kPanelColumns;
-        if (!kIsScaled && rows <= kTileRows && column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
-          // One tile: its words are made where they are used.
-          RunTile(WeightWords(args.weight, column, k), scratch->words, rows, steps, k == 0, scratch->sums[p]);
-          continue;
-        }
         MakePanel(args.weight, column, k, count, scratch->panel);
         if constexpr (kIsScaled) ScalePanel(args, column, k, count, scratch->panel);
         for (int64_t m = 0; m < rows; m += kTileRows) {
           const int64_t tile_rows = rows - m < kTileRows ? rows - m : kTileRows;
-          RunTile(PanelWords{scratch->panel}, scratch->words + m * kPanelSteps, tile_rows, steps, k == 0,
+          RunTile(PanelWords{scratch->panel}, scratch->words + m * kPanelSteps, kPanelSteps, tile_rows, steps, k == 0,
                   scratch->sums[p] + m * kPanelColumns);
         }
       }
@@ -98,11 +102,70 @@ class PanelGemm {
     for (int64_t m = row_begin; m < row_begin + rows; ++m) {
       const int32_t correction = P::RowCorrection(args.a + m * args.a_row_stride, args.weight.k);
       for (int64_t p = 0; p < num_panels; ++p) {
-        const int64_t column = first_column + p * kPanelColumns;
-        const int64_t begin = args.column_begin > column ? args.column_begin - column : 0;
-        const int64_t end = args.column_end - column < kPanelColumns ? args.column_end - column : kPanelColumns;
-        P::StoreRow(scratch->sums[p] + (m - row_begin) * kPanelColumns, correction, begin, end,
-                    args.c + m * args.c_row_stride + (column + begin - args.column_begin));
+        StoreSums(args, m, first_column + p * kPanelColumns, correction,
+                  scratch->sums[p] + (m - row_begin) * kPanelColumns);
+      }
+    }
+  }
+
+  // Row m's sums of a panel, as far as they are asked for.
+  static void StoreSums(const Args& args, int64_t m, int64_t column, int32_t correction, const uint32_t* sums) {
+    const int64_t begin = args.column_begin > column ? args.column_begin - column : 0;
+    const int64_t end = args.column_end - column < kPanelColumns ? args.column_end - column : kPanelColumns;
+    P::StoreRow(sums, correction, begin, end, args.c + m * args.c_row_stride + (column + begin - args.column_begin));
+  }
+
+  // At most P::kFewRows rows multiply the weight's words as they are made, k as a whole: each tile of rows makes them
+  // again, but memory streams, and nothing goes through a panel. Where the words of A do not fit, k is cut, and the
+  // sums of all columns wait.
+  static void RunFew(const Args& args) {
+    auto* scratch = static_cast<Scratch*>(args.scratch);
+    constexpr int64_t kWords = sizeof(scratch->words) / sizeof(uint32_t);
+    constexpr int64_t kSums = sizeof(scratch->sums) / sizeof(uint32_t);
+    const int64_t most_steps = (kWords / args.rows - 16) / kPanelSteps * kPanelSteps;
+    const int64_t most_columns = kSums / args.rows / kPanelColumns * kPanelColumns;
+    int32_t corrections[P::kFewRows];
+    for (int64_t m = 0; m < args.rows; ++m) {
+      corrections[m] = P::RowCorrection(args.a + m * args.a_row_stride, args.weight.k);
+    }
+    // Equal tiles instead of full ones and a small rest.
+    const int64_t tiles = (args.rows + kTileRows - 1) / kTileRows;
+    for (int64_t first = args.column_begin / kUnit * kUnit; first < args.column_end; first += most_columns) {
+      const int64_t column_end = args.column_end - first < most_columns ? args.column_end : first + most_columns;
+      for (int64_t k = 0; k < args.weight.k; k += most_steps * P::kStepK) {
+        const int64_t left = args.weight.k - k;
+        const int64_t count = left < most_steps * P::kStepK ? left : most_steps * P::kStepK;
+        const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
+        const int64_t stride = ((steps + 15) / 16 | 1) * 16;  // an odd number of lines, apart in the caches' sets
+        ExpandRows(args, 0, args.rows, k, count, scratch->words, stride);
+        uint32_t* sums = scratch->sums[0];
+        for (int64_t column = first; column < column_end; column += kPanelColumns, sums += args.rows * kPanelColumns) {
+          const bool is_whole = column + kPanelColumns <= args.weight.n && count % P::kStepK == 0;
+          for (int64_t t = 0; t < tiles; ++t) {
+            const int64_t begin = args.rows * t / tiles, end = args.rows * (t + 1) / tiles;
+            const uint32_t* words = scratch->words + begin * stride;
+            uint32_t* tile_sums = sums + begin * kPanelColumns;
+            if (is_whole) {
+              RunTile(WeightWords(args.weight, column, k, t == 0), words, stride, end - begin, steps, k == 0,
+                      tile_sums);
+              continue;
+            }
+            for (int64_t s = 0; s < steps; s += kPanelSteps) {
+              const int64_t panel_steps = steps - s < kPanelSteps ? steps - s : kPanelSteps;
+              const int64_t panel_k = s * P::kStepK;
+              const int64_t panel_count =
+                  count - panel_k < kPanelSteps * P::kStepK ? count - panel_k : kPanelSteps * P::kStepK;
+              MakePanel(args.weight, column, k + panel_k, panel_count, scratch->panel);
+              RunTile(PanelWords{scratch->panel}, words + s, stride, end - begin, panel_steps, k + s == 0, tile_sums);
+            }
+          }
+        }
+      }
+      const uint32_t* sums = scratch->sums[0];
+      for (int64_t column = first; column < column_end; column += kPanelColumns) {
+        for (int64_t m = 0; m < args.rows; ++m, sums += kPanelColumns) {
+          StoreSums(args, m, column, corrections[m], sums);
+        }
       }
     }
   }
@@ -156,8 +219,8 @@ class PanelGemm {
   }
 
   static void ExpandRows(const Args& args, int64_t first_row, int64_t rows, int64_t k_begin, int64_t k_count,
-                         uint32_t* words) {
-    for (int64_t m = first_row; m < first_row + rows; ++m, words += kPanelSteps) {
+                         uint32_t* words, int64_t word_stride) {
+    for (int64_t m = first_row; m < first_row + rows; ++m, words += word_stride) {
       P::ExpandRow(args.a + m * args.a_row_stride + k_begin, k_count, words);
       if constexpr (kIsScaled) {
         // Whole vectors: what lies past the row is scratch and enters no product.
@@ -175,6 +238,8 @@ class PanelGemm {
   // The words of a panel, step by step: as MakePanel has left them, or from the weight.
   struct PanelWords {
     const uint32_t* panel;
+    static constexpr int64_t kTurn = 1;
+    inline void AskAhead() {}
     inline void Next(Vector* words) {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) words[v] = P::Load(panel + v * P::kLanes);
@@ -183,17 +248,32 @@ class PanelGemm {
   };
   class WeightWords {
    public:
-    WeightWords(const WeightView& weight, int64_t column, int64_t k) : row_stride_(weight.row_stride) {
+    // So many steps of packed rows fill whole lines.
+    static constexpr int64_t kRowBytes = 32;
+    static constexpr int64_t kTurn = P::kStepK * kRowBytes < kLineBytes ? kLineBytes / (P::kStepK * kRowBytes) : 1;
+
+    WeightWords(const WeightView& weight, int64_t column, int64_t k, bool asks_ahead)
+        : row_stride_(weight.row_stride), asks_ahead_(asks_ahead && weight.row_stride == weight.block_columns) {
 #pragma GCC unroll 16
       for (int unit = 0; unit < kUnits; ++unit) {
         const int64_t first = column + unit * kUnit;
         units_[unit] = static_cast<const Element*>(weight.data) + weight.Offset(k, first);
       }
     }
+    // The lines of the next kTurn steps, some time ahead; once for the units of a block.
+    inline void AskAhead() {
+      constexpr int kBlockUnits = kRowBytes / static_cast<int>(sizeof(Element)) / kUnit;
+      if (!asks_ahead_) return;
+#pragma GCC unroll 16
+      for (int unit = 0; unit < kUnits; unit += kBlockUnits) {
+        for (int64_t byte = 0; byte < kTurn * P::kStepK * kRowBytes; byte += kLineBytes) {
+          PrefetchLine(reinterpret_cast<const char*>(units_[unit]) + kPrefetchBytes + byte);
+        }
+      }
+    }
     inline void Next(Vector* words) {
 #pragma GCC unroll 16
       for (int unit = 0; unit < kUnits; ++unit) {
-        PrefetchLine(units_[unit] + kPanelSteps * P::kStepK * row_stride_);
         P::MakeWords(units_[unit], row_stride_, words + unit * kUnitVectors);
         units_[unit] += P::kStepK * row_stride_;
       }
@@ -203,22 +283,24 @@ class PanelGemm {
     static constexpr int kUnits = kPanelColumns / kUnit;
     const Element* units_[kUnits];
     const int64_t row_stride_;
+    const bool asks_ahead_;
   };
 
   template <class Words>
-  static void RunTile(const Words& panel, const uint32_t* words, int64_t rows, int64_t steps, bool is_first,
-                      uint32_t* sums) {
-    using Fn = void (*)(Words, const uint32_t*, int64_t, bool, uint32_t*);
+  static void RunTile(const Words& panel, const uint32_t* words, int64_t word_stride, int64_t rows, int64_t steps,
+                      bool is_first, uint32_t* sums) {
+    using Fn = void (*)(Words, const uint32_t*, int64_t, int64_t, bool, uint32_t*);
     static constexpr Fn kTiles[] = {Multiply<1, Words>,       Multiply<Rows(2), Words>, Multiply<Rows(3), Words>,
                                     Multiply<Rows(4), Words>, Multiply<Rows(5), Words>, Multiply<Rows(6), Words>,
                                     Multiply<Rows(7), Words>, Multiply<Rows(8), Words>};
-    kTiles[rows - 1](panel, words, steps, is_first, sums);
+    kTiles[rows - 1](panel, words, word_stride, steps, is_first, sums);
   }
 
   static constexpr int Rows(int rows) { return rows < kTileRows ? rows : kTileRows; }
 
   template <int kRows, class Words>
-  static void Multiply(Words panel, const uint32_t* words, int64_t steps, bool is_first, uint32_t* sums) {
+  static void Multiply(Words panel, const uint32_t* words, int64_t word_stride, int64_t steps, bool is_first,
+                       uint32_t* sums) {
     Vector sum[kRows][kVectors];
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
@@ -227,32 +309,41 @@ class PanelGemm {
         sum[m][v] = is_first ? P::Zero() : P::Load(sums + m * kPanelColumns + v * P::kLanes);
       }
     }
-    for (int64_t s = 0; s < steps; ++s) {
-      Vector word[kVectors];
-      panel.Next(word);
-#pragma GCC unroll 16
-      for (int m = 0; m < kRows; ++m) {
-        const Vector x = P::Broadcast(words + m * kPanelSteps + s);
-#pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) sum[m][v] = P::MultiplyAdd(sum[m][v], word[v], x);
-      }
+    int64_t s = 0;
+    for (; s + Words::kTurn <= steps; s += Words::kTurn) {
+      panel.AskAhead();
+#pragma GCC unroll 2
+      for (int64_t turn = 0; turn < Words::kTurn; ++turn) AddStep<kRows>(&panel, words + s + turn, word_stride, sum);
     }
+    for (; s < steps; ++s) AddStep<kRows>(&panel, words + s, word_stride, sum);
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) P::Store(sums + m * kPanelColumns + v * P::kLanes, sum[m][v]);
     }
   }
+
+  template <int kRows, class Words>
+  __attribute__((always_inline)) static inline void AddStep(Words* panel, const uint32_t* words, int64_t word_stride,
+                                                            Vector (&sum)[kRows][kVectors]) {
+    Vector word[kVectors];
+    panel->Next(word);
+#pragma GCC unroll 16
+    for (int m = 0; m < kRows; ++m) {
+      const Vector x = P::Broadcast(words + m * word_stride);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sum[m][v] = P::MultiplyAdd(sum[m][v], word[v], x);
+    }
+  }
 };
 
-// A policy's kernel. Few rows take panels of twice the width, in as many registers.
+// A policy's kernel.
 template <class P, class Args>
 void RunPanelGemm(const Args& args) {
-  if (args.rows <= P::kTileRows / 2) {
-    PanelGemm<P, Args, P::kTileRows / 2, 2 * P::kTileVectors>::Run(args);
-  } else {
-    PanelGemm<P, Args, P::kTileRows, P::kTileVectors>::Run(args);
+  if constexpr (P::kWideRows > 0) {
+    if (args.rows <= P::kWideRows) return PanelGemm<P, Args, P::kTileRows / 2, 2 * P::kTileVectors>::Run(args);
   }
+  PanelGemm<P, Args, P::kTileRows, P::kTileVectors>::Run(args);
 }
 
 }  // namespace mlap
