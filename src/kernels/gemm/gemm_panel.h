@@ -94,8 +94,8 @@ class PanelGemm {
         if constexpr (kIsScaled) ScalePanel(args, column, k, count, scratch->panel);
         for (int64_t m = 0; m < rows; m += kTileRows) {
           const int64_t tile_rows = rows - m < kTileRows ? rows - m : kTileRows;
-          RunTile(PanelWords{scratch->panel}, scratch->words + m * kPanelSteps, kPanelSteps, tile_rows, steps, k == 0,
-                  scratch->sums[p] + m * kPanelColumns);
+          RunTile(PanelWords<kPanelSteps>{scratch->panel}, scratch->words + m * kPanelSteps, kPanelSteps, tile_rows,
+                  steps, k == 0, scratch->sums[p] + m * kPanelColumns);
         }
       }
     }
@@ -156,7 +156,8 @@ class PanelGemm {
               const int64_t panel_count =
                   count - panel_k < kPanelSteps * P::kStepK ? count - panel_k : kPanelSteps * P::kStepK;
               MakePanel(args.weight, column, k + panel_k, panel_count, scratch->panel);
-              RunTile(PanelWords{scratch->panel}, words + s, stride, end - begin, panel_steps, k + s == 0, tile_sums);
+              RunTile(PanelWords<0>{scratch->panel}, words + s, stride, end - begin, panel_steps, k + s == 0,
+                      tile_sums);
             }
           }
         }
@@ -178,12 +179,15 @@ class PanelGemm {
       const int64_t lanes = weight.n - column < kUnit ? weight.n - column : kUnit;
       const Element* w = static_cast<const Element*>(weight.data) + weight.Offset(k_begin, column);
       uint32_t* out = panel + group;
+      // The same rows of the next panel's k follow in memory; each line is asked for once.
+      const bool asks_ahead = weight.row_stride == weight.block_columns && column % weight.block_columns == 0;
       for (int64_t k = 0; k < k_count; k += P::kStepK, w += P::kStepK * weight.row_stride, out += kPanelColumns) {
         const int64_t step_rows = k_count - k < P::kStepK ? k_count - k : P::kStepK;
         Vector words[kUnitVectors];
         if (lanes == kUnit && step_rows == P::kStepK) {
-          // The same rows of the next panel's k follow in memory.
-          PrefetchLine(w + kPanelSteps * P::kStepK * weight.row_stride);
+          if (asks_ahead && k / P::kStepK % WeightWords::kTurn == 0) {
+            PrefetchLine(w + kPanelSteps * P::kStepK * weight.row_stride);
+          }
           P::MakeWords(w, weight.row_stride, words);
         } else {
           Element rows[P::kStepK * kUnit];
@@ -235,9 +239,12 @@ class PanelGemm {
     }
   }
 
-  // The words of a panel, step by step: as MakePanel has left them, or from the weight.
+  // The words of a panel, step by step: as MakePanel has left them, or from the weight. kWordStride is that of A's
+  // words, 0 if it is not known beforehand.
+  template <int64_t kStride>
   struct PanelWords {
     const uint32_t* panel;
+    static constexpr int64_t kWordStride = kStride;
     static constexpr int64_t kTurn = 1;
     inline void AskAhead() {}
     inline void Next(Vector* words) {
@@ -248,6 +255,7 @@ class PanelGemm {
   };
   class WeightWords {
    public:
+    static constexpr int64_t kWordStride = 0;
     // So many steps of packed rows fill whole lines.
     static constexpr int64_t kRowBytes = 32;
     static constexpr int64_t kTurn = P::kStepK * kRowBytes < kLineBytes ? kLineBytes / (P::kStepK * kRowBytes) : 1;
@@ -301,6 +309,7 @@ class PanelGemm {
   template <int kRows, class Words>
   static void Multiply(Words panel, const uint32_t* words, int64_t word_stride, int64_t steps, bool is_first,
                        uint32_t* sums) {
+    const int64_t stride = Words::kWordStride > 0 ? Words::kWordStride : word_stride;
     Vector sum[kRows][kVectors];
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
@@ -313,9 +322,9 @@ class PanelGemm {
     for (; s + Words::kTurn <= steps; s += Words::kTurn) {
       panel.AskAhead();
 #pragma GCC unroll 2
-      for (int64_t turn = 0; turn < Words::kTurn; ++turn) AddStep<kRows>(&panel, words + s + turn, word_stride, sum);
+      for (int64_t turn = 0; turn < Words::kTurn; ++turn) AddStep<kRows>(&panel, words + s + turn, stride, sum);
     }
-    for (; s < steps; ++s) AddStep<kRows>(&panel, words + s, word_stride, sum);
+    for (; s < steps; ++s) AddStep<kRows>(&panel, words + s, stride, sum);
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
 #pragma GCC unroll 16
