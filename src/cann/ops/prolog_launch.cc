@@ -269,7 +269,7 @@ aclnnStatus PublishProlog(const PrologParams& params, const CheckedCall& call, u
 
   if (call.is_all_empty || call.dims.T == 0) {
     published->launch = [](void*, aclrtStream stream, const std::vector<TensorSlot>&) -> aclnnStatus {
-      return EnqueueOnStream(stream, [] { return TaskResult{}; });
+      return RequireLaunchStream(stream);  // nothing to run, nothing to wait for
     };
   } else {
     prepared->shape = {call.dims.T, call.dims.He, call.dims.Hcq, call.dims.N,

@@ -87,6 +87,13 @@ aclError EnqueueOnStream(aclrtStream stream, std::function<TaskResult()> task) {
   return Guarded("aclrtStream queue", [&] { return PushOnStream("operator launch", stream, std::move(task)); });
 }
 
+aclError RequireLaunchStream(aclrtStream stream) {
+  return Guarded("aclrtStream queue", [&] {
+    std::shared_ptr<Stream> found;
+    return FindStream("operator launch", stream, &found);
+  });
+}
+
 aclError ReportFailure(const char* function, Stream& stream) {
   TaskResult failure = stream.queue.TakeFailure();
   if (failure.code == 0) return 0;
