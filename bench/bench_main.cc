@@ -73,7 +73,7 @@ class Bench {
     report_.isa_int8_key = limits_->int8()->name();
     report_.read_buffer_bytes = static_cast<double>(limits_->read()->buffer_bytes());
     for (const int64_t heads : report_.options.heads) MeasureHeads(heads);
-    report_.targets = CheckTargets(report_.points, report_.costs);
+    report_.targets = CheckTargets(report_.machine.isa, report_.points, report_.costs);
     report_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     return report_;
   }

@@ -84,11 +84,11 @@ std::string ReadProbe::PatternText() const {
 }
 
 PeakProbe::PeakProbe(const PeakLoop& loop, int num_threads)
-    : Contender(loop.key), loop_(loop), num_threads_(num_threads), data_(1024) {
+    : Contender(loop.key), loop_(loop), num_threads_(num_threads), data_(static_cast<size_t>(loop.data_bytes)) {
   // Ordinary numbers: multiplying zeros takes less power.
   const tools::CounterRandom random(1, loop.key);
   const bool is_fp32 = std::string_view(loop.key).starts_with("fp32");
-  for (uint64_t i = 0; i < 256; ++i) {
+  for (uint64_t i = 0; i < data_.num_bytes() / 4; ++i) {
     const float value = 0.5f + random.Uniform(i);
     if (is_fp32) {
       reinterpret_cast<float*>(data_.data())[i] = value;

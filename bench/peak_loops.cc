@@ -86,6 +86,35 @@ struct alignas(64) TileConfig {
         : "cc", "memory");                                                                                 \
   }
 
+// The same with every operand loaded, as in a product of matrices: 2 KB of rows and 2 KB of columns for four products,
+// walking through so many bytes of each.
+#define MLAP_TILE_WALK(name, row_bytes, column_bytes)                                                          \
+  void name(int64_t iterations, const void* data) {                                                            \
+    const TileConfig config;                                                                                   \
+    int64_t row = 0, column = 0;                                                                               \
+    const char* rows = static_cast<const char*>(data);                                                         \
+    const char* columns = rows + (row_bytes);                                                                  \
+    const char *a = rows, *b = columns;                                                                        \
+    __asm__ volatile(                                                                                          \
+        "ldtilecfg (%[config])\n"                                                                              \
+        "tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3\n"                              \
+        "1:\n lea (%[rows],%[row]), %[a]\n lea (%[columns],%[column]), %[b]\n"                                 \
+        "tileloadd (%[a],%[stride]), %%tmm4\n tileloadd (%[b],%[stride]), %%tmm6\n"                            \
+        "tdpbf16ps %%tmm6, %%tmm4, %%tmm0\n tileloadd 1024(%[b],%[stride]), %%tmm7\n"                          \
+        "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\n tileloadd 1024(%[a],%[stride]), %%tmm5\n"                          \
+        "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n tdpbf16ps %%tmm7, %%tmm5, %%tmm3\n"                                \
+        "add $2048, %[row]\n and %[row_mask], %[row]\n add $2048, %[column]\n and %[column_mask], %[column]\n" \
+        "dec %[n]\n jnz 1b\n tilerelease\n"                                                                    \
+        : [n] "+r"(iterations), [row] "+&r"(row), [column] "+&r"(column), [a] "+&r"(a), [b] "+&r"(b)           \
+        : [config] "r"(&config), [rows] "r"(rows), [columns] "r"(columns), [stride] "r"(int64_t{64}),          \
+          [row_mask] "r"(int64_t{(row_bytes)-1}), [column_mask] "r"(int64_t{(column_bytes)-1})                 \
+        : "cc", "memory");                                                                                     \
+  }
+
+constexpr int64_t kKibibyte = 1024;
+MLAP_TILE_WALK(Bf16TilesFromFirstLevel, 16 * kKibibyte, 16 * kKibibyte)
+MLAP_TILE_WALK(Bf16TilesFromSecondLevel, 512 * kKibibyte, 128 * kKibibyte)
+
 MLAP_TILE_LOOP(Bf16Tiles, "tdpbf16ps")
 MLAP_TILE_LOOP(Int8Tiles, "tdpbssd")
 
@@ -97,6 +126,10 @@ std::vector<PeakLoop> MakeLoops() {
       {"fp32_512", "vfmadd231ps zmm", 12 * 32, cpu.fma_512, FmaZmm},
       {"bf16_512", "vdpbf16ps zmm", 12 * 64, cpu.bf16_512, Bf16Zmm},
       {"bf16_amx", "tdpbf16ps tmm", 4 * 2 * 16 * 16 * 32, cpu.amx, Bf16Tiles},
+      {"bf16_amx_l1", "the same, operands from L1", 4 * 2 * 16 * 16 * 32, cpu.amx, Bf16TilesFromFirstLevel,
+       32 * kKibibyte},
+      {"bf16_amx_l2", "the same, operands from L2", 4 * 2 * 16 * 16 * 32, cpu.amx, Bf16TilesFromSecondLevel,
+       640 * kKibibyte},
       {"int8_madd_128", "pmaddwd + paddd xmm", 12 * 16, true, MaddXmm},
       {"int8_madd_256", "vpmaddwd + vpaddd ymm", 12 * 32, cpu.fma_256, MaddYmm},
       {"int8_madd_512", "vpmaddwd + vpaddd zmm", 12 * 64, cpu.fma_512, MaddZmm},

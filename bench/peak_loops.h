@@ -1,4 +1,5 @@
-// Loops that do nothing but multiply and add in registers: the most arithmetic one core can do.
+// Loops that do nothing but multiply and add, in registers: the most arithmetic one core can do; and, as it makes such
+// a difference, tiles with their operands loaded.
 #ifndef MLAP_BENCH_PEAK_LOOPS_H_
 #define MLAP_BENCH_PEAK_LOOPS_H_
 
@@ -13,8 +14,9 @@ struct PeakLoop {
   const char* instruction;   // "vdpbf16ps zmm", ...
   double ops_per_iteration;  // a multiply-add is two
   bool is_usable;            // CPU and operating system
-  // `data` [1024 bytes] is what is multiplied.
+  // `data` is what is multiplied.
   void (*run)(int64_t iterations, const void* data);
+  int64_t data_bytes = 1024;
 };
 
 std::span<const PeakLoop> PeakLoops();

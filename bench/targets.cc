@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <span>
 
 namespace mlap::bench {
 namespace {
@@ -43,6 +44,19 @@ constexpr Target kTargets[] = {
     {Metric::kFullInt8, {128, 128}, {1, 4}, 1.65},     {Metric::kFullInt8, {128, 128}, {16, 16}, 1.25},
     {Metric::kFullInt8, {128, 128}, {64, 64}, 1.30},   {Metric::kFullInt8, {128, 128}, {256, kAny}, 1.35},
 };
+
+// Efficiency with 256-bit vectors, against what these can do.
+constexpr Target kAvx2Targets[] = {
+    {Metric::kEfficiency, {1, kAny}, {1, 4}, 0.85},
+    {Metric::kEfficiency, {1, kAny}, {16, 16}, 0.70},
+    {Metric::kEfficiency, {1, kAny}, {64, 64}, 0.80},
+    {Metric::kEfficiency, {1, kAny}, {256, kAny}, 0.85},
+};
+
+std::span<const Target> TargetsOf(std::string_view isa) {
+  if (isa == "avx2" || isa == "avxvnni") return kAvx2Targets;
+  return kTargets;
+}
 
 constexpr double kMaxFirstStepSeconds = 20e-6;
 constexpr double kMaxEmptyCallSeconds = 10e-6;
@@ -101,9 +115,10 @@ TargetResult AtMost(std::string what, std::string unit, double wanted, double fo
 
 }  // namespace
 
-std::vector<TargetResult> CheckTargets(const std::vector<PointResult>& results, const CallCosts& costs) {
+std::vector<TargetResult> CheckTargets(std::string_view isa, const std::vector<PointResult>& results,
+                                       const CallCosts& costs) {
   std::vector<TargetResult> checked;
-  for (const Target& target : kTargets) {
+  for (const Target& target : TargetsOf(isa)) {
     for (const PointResult& result : results) {
       const Point& point = result.point;
       if (!IsAbout(target.metric, point.scenario)) continue;

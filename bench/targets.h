@@ -3,6 +3,7 @@
 #define MLAP_BENCH_TARGETS_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "call_costs.h"
@@ -19,7 +20,9 @@ struct TargetResult {
   bool is_met = false;
 };
 
-std::vector<TargetResult> CheckTargets(const std::vector<PointResult>& results, const CallCosts& costs);
+// `isa`: the instruction set the operator used.
+std::vector<TargetResult> CheckTargets(std::string_view isa, const std::vector<PointResult>& results,
+                                       const CallCosts& costs);
 
 }  // namespace mlap::bench
 
