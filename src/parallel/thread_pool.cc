@@ -14,7 +14,7 @@ namespace mlap {
 namespace {
 
 // Long enough to bridge the gap between the regions of one call, short enough to leave no trace when idle.
-constexpr auto kSpinTime = std::chrono::microseconds(50);
+constexpr auto kSpinTime = std::chrono::microseconds(200);
 
 inline void Pause() {
 #if defined(__x86_64__)

@@ -21,7 +21,7 @@ namespace {
 
 class FewRowsBf16 {
  public:
-  static constexpr int64_t kMostRows = 4;
+  static constexpr int64_t kMostRows = 2;
 
   static bool Takes(const GemmBf16Args& args) {
     return args.rows <= kMostRows && args.rows * PaddedK(args.weight.k) <= kGemmScratchBytes / kFloatBytes;
@@ -63,21 +63,13 @@ class FewRowsBf16 {
         _mm512_store_si512(a_ + m * padded_k_ + k, widened);
       }
     }
-    switch (args_.rows) {
-      case 1:
-        return RunColumns<1, 4>();
-      case 2:
-        return RunColumns<2, 4>();
-      case 3:
-        return RunColumns<3, 3>();
-      default:
-        return RunColumns<4, 3>();
-    }
+    return args_.rows == 1 ? RunColumns<1>() : RunColumns<2>();
   }
 
-  // kBlocks column blocks at a time, each a stream of memory: several fetch more than one.
-  template <int kRows, int kBlocks>
+  // Some column blocks at a time, each a stream of memory: several fetch more than one.
+  template <int kRows>
   void RunColumns() const {
+    constexpr int kBlocks = 4;
     const int64_t end = (args_.column_end + kBlockColumns - 1) / kBlockColumns;
     const int64_t begin = args_.column_begin / kBlockColumns;
     NextReadPrefetch next(args_.next, (end - begin + kBlocks - 1) / kBlocks * (padded_k_ / kTileK));

@@ -33,7 +33,7 @@ constexpr int64_t kMostGroupPanels = 3;
 constexpr int64_t kBlockRows = 512;
 // How far ahead of its use a weight is asked for, in each block of columns. A line asked for also sets the processor's
 // own prefetchers going.
-constexpr int64_t kPrefetchBytes = 2048;
+constexpr int64_t kPrefetchBytes = 3072;
 
 struct Bf16Tiles {
   using Operand = Bf16Operand;
