@@ -4,12 +4,16 @@ import json
 import sys
 
 
-def convert(convert_results, usage):
-    """The main program of a converter: argv is <results.json> <output>; `convert_results` turns results into text."""
-    if len(sys.argv) != 3:
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def convert(convert_results, usage, takes_more=False):
+    """The main program of a converter: argv is <results.json> <output> [<more results>...]; `convert_results` turns
+    results into text."""
+    if len(sys.argv) < 3 or (len(sys.argv) > 3 and not takes_more):
         sys.exit(usage.strip())
-    with open(sys.argv[1], encoding="utf-8") as file:
-        results = json.load(file)
-    text = convert_results(results)
+    text = convert_results(*(load(path) for path in [sys.argv[1], *sys.argv[3:]]))
     with open(sys.argv[2], "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/performance.md from the results of mlaprolog_bench.
 
-Usage: performance_page.py <results.json> <page.md>
+Usage: performance_page.py <results.json> <page.md> [<further results.json>...]
 """
 
 import bench_results
@@ -94,6 +94,23 @@ median over ours."""]
     return "\n\n".join(parts)
 
 
+def further_block(results):
+    machine = results["machine"]
+    limits = {limit["key"]: limit for limit in results["limits"]}
+    bf16 = limits[results["bf16_limit"]]
+    tables = result_tables(results).split("\n\n", 2)[2].replace("### ", "#### ")
+    targets = target_block(results).split("\n\n", 1)[1]
+    return f"""## `{machine['isa']}`, {machine['threads']} thread{'s' if machine['threads'] != 1 else ''}
+
+    {results['command']}
+
+Reading: {limits['read']['median_per_second'] / 1e9:.1f} GB/s. `{bf16['what']}`: {bf16['median_per_second'] / 1e9:.0f} Gop/s.
+
+{tables}
+
+{targets}"""
+
+
 def target_block(results):
     rows = []
     for target in results["targets"]:
@@ -119,7 +136,10 @@ def notes(results):
         "A call that took more than three times its contender's median is rejected: a thread was preempted. "
         + rejection_text(results),
         "Inputs and outputs are the same memory in every call and may lie in a cache; the weights do not.",
+        "A turn begins with a pass over all of the contender's memory that does not count: in a virtual machine, what was used "
+        "last is faster.",
     ]
+    items += tile_note(results)
     if results["peer"]:
         names = sorted({peer["name"] for point in results["points"] for peer in point["peers"][:1]})
         items.append(
@@ -153,10 +173,26 @@ def rejection_text(results):
     return f"Here {rejected} of {calls}."
 
 
-def page(results):
-    blocks = [introduction(results), result_tables(results), target_block(results), machine_block(results), notes(results)]
+def tile_note(results):
+    rates = {limit["key"]: limit["median_per_second"] / 1e9 for limit in results["limits"]}
+    if results["bf16_limit"] != "bf16_amx" or "bf16_amx_l2" not in rates:
+        return []
+    return [
+        f"The bound of AMX is that of tiles which multiply what they hold: {rates['bf16_amx']:.0f} Gop/s. With every operand loaded, as "
+        f"a product of matrices needs it, four sums for two tiles of rows and two of columns, the same instructions reach "
+        f"{rates['bf16_amx_l1']:.0f} from the first-level cache and {rates['bf16_amx_l2']:.0f} from the second-level one, where the "
+        "rows of A are. In between, the weight has to be permuted into the tiles' order and stored, as FRACTAL_NZ does not have it. "
+        "No efficiency beyond "
+        f"{rates['bf16_amx_l2'] / rates['bf16_amx']:.2f} is in reach where arithmetic bounds."
+    ]
+
+
+def page(results, *further):
+    blocks = [introduction(results), result_tables(results), target_block(results)]
+    blocks += [further_block(more) for more in further]
+    blocks += [machine_block(results), notes(results)]
     return "\n\n".join(blocks) + "\n"
 
 
 if __name__ == "__main__":
-    bench_results.convert(page, __doc__)
+    bench_results.convert(page, __doc__, takes_more=True)

@@ -42,11 +42,15 @@ def results(scenarios):
 
 
 class BenchPages(unittest.TestCase):
-    def convert(self, script, contents, expect=0):
+    def convert(self, script, contents, expect=0, further=()):
         with tempfile.TemporaryDirectory() as directory:
             source, target = pathlib.Path(directory, "in.json"), pathlib.Path(directory, "out")
             source.write_text(json.dumps(contents))
-            done = subprocess.run([sys.executable, "-B", BENCH / script, source, target], capture_output=True, text=True)
+            more = [pathlib.Path(directory, f"more{i}.json") for i in range(len(further))]
+            for path, more_contents in zip(more, further):
+                path.write_text(json.dumps(more_contents))
+            done = subprocess.run([sys.executable, "-B", BENCH / script, source, target, *more],
+                                  capture_output=True, text=True)
             self.assertEqual(done.returncode, expect, done.stderr)
             return target.read_text() if expect == 0 else done.stderr
 
@@ -56,6 +60,34 @@ class BenchPages(unittest.TestCase):
             self.assertEqual(page.count(f"| {scenario} |"), 4, scenario)
         self.assertIn("full-int8 against bf16, N = 128, T = 1", page)
         self.assertIn("1 of 1 are met", page)
+
+    def test_further_results_follow(self):
+        further = results(("non-quant",))
+        further["machine"]["isa"] = "scalar"
+        further["limits"].append({**further["limits"][0], "key": "fp32_256", "what": "vfmadd231ps ymm"})
+        page = self.convert("performance_page.py", results(SCENARIOS), further=[further])
+        self.assertIn("## `scalar`, 2 threads", page)
+        self.assertEqual(page.count("| non-quant |"), 8)
+        self.assertEqual(page.count("1 of 1 are met"), 2)
+
+    def test_readme_figures(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source, readme = pathlib.Path(directory, "in.json"), pathlib.Path(directory, "README.md")
+            source.write_text(json.dumps(results(SCENARIOS)))
+            run = lambda *options: subprocess.run([sys.executable, "-B", BENCH / "readme_figures.py", source, readme,
+                                                   *options], capture_output=True, text=True)
+            readme.write_text("no markers\n")
+            self.assertEqual(run().returncode, 1)
+            begin, end = ("<!-- What bench/readme_figures.py makes of docs/performance.json -->\n",
+                          "<!-- End of the figures -->\n")
+            readme.write_text("before\n" + begin + "old\n" + end + "after\n")
+            self.assertEqual(run().returncode, 1)
+            self.assertEqual(run("--write").returncode, 0)
+            self.assertEqual(run().returncode, 0)
+            text = readme.read_text()
+            self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+            self.assertIn("| 16 | 12.00 | 11.00 | 0.92 | 30.00 | 2.50 | 12.00 | 12.00 |", text)
+            self.assertIn("meets 1 of the project's 1 targets", text)
 
     def test_plot_shows_what_is_there(self):
         for scenarios, labels in ((SCENARIOS, {"bf16", "partial (int8)", "full int8", "oneDNN, bf16"}),
