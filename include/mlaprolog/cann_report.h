@@ -1,8 +1,9 @@
 /* What the last operator call on a stream of the CANN-compatible library did: an extension that CANN does not have,
- * found in libmlaprolog_cann.so. C99 and C++. The header is in <prefix>/include/mlaprolog and not among CANN's; the library
- * in <prefix>/cann/lib64, where -lopapi_transformer is a link to it:
+ * found in libmlaprolog_cann.so. C99 and C++. The header is in <prefix>/include/mlaprolog and not among CANN's; the
+ * library in <prefix>/cann/lib64, where -lopapi_transformer is a link to it:
  *
- *   cc program.c -I<prefix>/include -I<prefix>/cann/include -L<prefix>/cann/lib64 -lopapi_transformer -lascendcl -lnnopbase
+ *   cc program.c -I<prefix>/include -I<prefix>/cann/include -L<prefix>/cann/lib64 -lopapi_transformer -lascendcl
+ * -lnnopbase
  */
 #ifndef MLAPROLOG_CANN_REPORT_H_
 #define MLAPROLOG_CANN_REPORT_H_
