@@ -95,9 +95,9 @@ class FewRowsBf16 {
       for (; k + kTileK <= weight_.k; k += kTileK) {
         next->Portion();
         if (is_packed_) {
-          AddTile<kRows, kBlocks, true>(w + k * kBlockColumns, weight_.block_stride, a_ + k, sums);
+          AddTile<kRows, kBlocks, TileIn::kPackedWeight>(w + k * kBlockColumns, weight_.block_stride, a_ + k, sums);
         } else {
-          AddTile<kRows, kBlocks, false>(w + k * weight_.row_stride, weight_.row_stride, a_ + k, sums);
+          AddTile<kRows, kBlocks, TileIn::kRows>(w + k * weight_.row_stride, weight_.row_stride, a_ + k, sums);
         }
       }
     }
@@ -105,14 +105,16 @@ class FewRowsBf16 {
       // What lies past the weight is zero.
       alignas(64) Bf16 tile[kBlocks * kTileElements];
       CopyTile<kBlocks>(first_block, k, tile);
-      AddTile<kRows, kBlocks, true>(tile, kTileElements, a_ + k, sums);
+      AddTile<kRows, kBlocks, TileIn::kCopy>(tile, kTileElements, a_ + k, sums);
     }
     StoreBlocks<kRows, kBlocks>(first_block, sums);
   }
 
-  // 32 k. `w` is packed: blocks of adjacent rows of 16, `stride` from block to block. Otherwise rows of all columns,
-  // `stride` from row to row.
-  template <int kRows, int kBlocks, bool kIsPacked>
+  // Where 32 k of some blocks lie: in blocks of adjacent rows of 16, `stride` from block to block, of the weight or of
+  // a copy; or in rows of all columns, `stride` from row to row.
+  enum class TileIn { kPackedWeight, kRows, kCopy };
+
+  template <int kRows, int kBlocks, TileIn kPlace>
   inline void AddTile(const Bf16* w, int64_t stride, const float* a, __m512 (&sums)[kRows][kBlocks]) const {
     __m512 even[kRows][kBlocks], odd[kRows][kBlocks];
 #pragma GCC unroll 4
@@ -124,9 +126,9 @@ class FewRowsBf16 {
 #pragma GCC unroll 4
       for (int b = 0; b < kBlocks; ++b) {
         __m512 even_w, odd_w;
-        if constexpr (kIsPacked) {
+        if constexpr (kPlace != TileIn::kRows) {
           const Bf16* rows = w + b * stride + k * kBlockColumns;
-          PrefetchLine(reinterpret_cast<const char*>(rows) + kPrefetchBytes);
+          if (kPlace == TileIn::kPackedWeight) PrefetchLine(reinterpret_cast<const char*>(rows) + kPrefetchBytes);
           const __m512i line = _mm512_loadu_si512(rows);
           even_w = LowHalf(line);
           odd_w = HighHalf(line);
