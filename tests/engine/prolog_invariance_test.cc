@@ -89,6 +89,32 @@ TEST_P(InvarianceTest, TokenBlocks) {
   }
 }
 
+// The query of the whole call is stored past the caches, those of its parts are not.
+TEST_P(InvarianceTest, StreamedQuery) {
+  constexpr PrologShape kLarge = {70, 48, 32, 64, 16, 32, 256};
+  for (const test::CallOptions& options : test::AllScenarios(kLarge)) {
+    if (options.mode.QuantizesQuery() || options.cache_mode != test::CacheMode::kPaBsnd) continue;
+    SCOPED_TRACE(Describe(options));
+    const RandomCall call(options);
+    RandomCall::Outputs whole = call.FreshOutputs(), parts = call.FreshOutputs();
+    ThreadPool pool(2);
+    // Streamed stores need lines of their own.
+    test::GuardedBuffer query(whole.query.size());
+    ASSERT_EQ(reinterpret_cast<uintptr_t>(query.data()) % 64, 0u);
+    PrologArgs args = call.Args(0, kLarge.tokens, &whole);
+    args.query = query.data();
+    PrologPlan plan;
+    ASSERT_TRUE(PlanProlog(args.shape, args.mode, pool.num_workers(), &plan).ok());
+    ASSERT_TRUE(plan.streams_query);
+    RunCall(args, GetParam().table, &pool);
+    std::memcpy(whole.query.data(), query.data(), query.size());
+    for (int64_t begin = 0; begin < kLarge.tokens; begin += 35) {
+      RunCall(call.Args(begin, begin + 35, &parts), GetParam().table, &pool);
+    }
+    ASSERT_TRUE(whole == parts);
+  }
+}
+
 // Neither the caller's rounding mode nor its flushing of denormals matters, also not where threads inherit them.
 TEST_P(InvarianceTest, TheCallersFloatEnvironment) {
   for (const test::CallOptions& options : test::AllScenarios({9, 70, 52, 3, 20, 32, 64})) {

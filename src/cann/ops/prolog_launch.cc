@@ -186,6 +186,11 @@ TaskResult RunTask(const PreparedCall& prepared, const PrologTensors& tensors, c
   return {};
 }
 
+// Null stands for the context's default stream.
+aclError ResolveStream(aclrtStream* stream) {
+  return *stream == nullptr ? aclrtCtxGetCurrentDefaultStream(stream) : ACL_SUCCESS;
+}
+
 // Queues one launch. The addresses may have been changed since phase 1.
 aclnnStatus Launch(std::shared_ptr<const PreparedCall> prepared, void* workspace, aclrtStream stream,
                    const std::vector<TensorSlot>& slots) {
@@ -200,10 +205,7 @@ aclnnStatus Launch(std::shared_ptr<const PreparedCall> prepared, void* workspace
     return FailOp(ACLNN_ERR_PARAM_INVALID, RefusalText(version.phase2, version.NameOf(param), expected, found,
                                                        "set its address with aclSetTensorAddr before the second step"));
   }
-  if (stream == nullptr) {
-    const aclError code = aclrtCtxGetCurrentDefaultStream(&stream);
-    if (code != ACL_SUCCESS) return code;
-  }
+  if (const aclError code = ResolveStream(&stream)) return code;
   auto* base = static_cast<char*>(workspace);
   return EnqueueOnStream(stream, [prepared = std::move(prepared), tensors = std::move(tensors), base, stream] {
     return RunTask(*prepared, *tensors, base, stream);
@@ -269,6 +271,7 @@ aclnnStatus PublishProlog(const PrologParams& params, const CheckedCall& call, u
 
   if (call.is_all_empty || call.dims.T == 0) {
     published->launch = [](void*, aclrtStream stream, const std::vector<TensorSlot>&) -> aclnnStatus {
+      if (const aclError code = ResolveStream(&stream)) return code;
       return RequireLaunchStream(stream);  // nothing to run, nothing to wait for
     };
   } else {

@@ -1,4 +1,5 @@
-// Conversions of one row between bf16, binary32, int8 and int32. Bit-identical on every ISA.
+// Conversions of one row between bf16, binary32, int8 and int32. Bit-identical on every ISA but for which
+// binary32 NaN a NaN is.
 #ifndef MLAP_KERNELS_QUANTIZE_QUANTIZE_H_
 #define MLAP_KERNELS_QUANTIZE_QUANTIZE_H_
 

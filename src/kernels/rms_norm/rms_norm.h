@@ -11,7 +11,8 @@ namespace mlap {
 //   q_j = x_j * x_j;   S = the 64 lane sums (lane l adds q_l, q_{l+64}, ..), reduced pairwise between neighbours
 //   r   = sqrt(S * (1 / n) + epsilon);   y_j = (x_j / r) * gamma_j
 //
-// `x` and `y` [n] may be the same row. Bit-identical on every ISA.
+// `x` and `y` [n] may be the same row. Bit-identical on every ISA but for which
+// binary32 NaN a NaN is.
 using RmsNormFn = void (*)(const float* x, const Bf16* gamma, int64_t n, float epsilon, float* y);
 
 }  // namespace mlap
