@@ -94,7 +94,8 @@ class CallBinder {
     if (!checks_.ok()) return;
     for (const auto& [name, factor] :
          {std::pair{"qc_qr_scale", in_.qc_qr_scale}, std::pair{"kc_scale", in_.kc_scale}}) {
-      // A 0 is a struct that was not initialised. What binary32 rounds to 0 is meant, and multiplies as the device does.
+      // A 0 is a struct that was not initialised. What binary32 rounds to 0 is meant, and multiplies as the device
+      // does.
       if (factor != 0.0 && std::isfinite(static_cast<float>(factor))) continue;
       checks_.Refuse(name, "a factor other than 0 that is finite in binary32, 1 for none", NumberText(factor),
                      "mlap_run_args_init sets it to 1");

@@ -23,8 +23,8 @@ struct TaskResult {
 // context, 107017 for what is no live stream, 207008 if the stream's thread cannot be started. Thread-safe.
 aclError EnqueueOnStream(aclrtStream stream, std::function<TaskResult()> task);
 
-// For a launch that has nothing to run: what EnqueueOnStream says of the stream. Nothing is queued, as nobody could tell
-// when it is done.
+// For a launch that has nothing to run: what EnqueueOnStream says of the stream. Nothing is queued, as nobody could
+// tell when it is done.
 aclError RequireLaunchStream(aclrtStream stream);
 
 }  // namespace mlap::cann

@@ -1,10 +1,10 @@
 // Matrix products with AMX tiles (TDPBF16PS, TDPBSSD), on weights as they lie in memory.
 //
-// Up to 64 rows, all sums stay in tiles for all of k, and the weight goes through a few kilobytes: it streams. More rows
-// take it in slabs: 32 columns and a piece of k. The first rows of A that pass over a slab bring it into the tiles'
-// operand order as they go; the others find it there. Between slabs of one column the sums wait in memory as binary32 or
-// int32, which changes no bit: every output is still one chain over ascending k. A tile row is one row of A, so neither
-// does the number of rows.
+// Up to 64 rows, all sums stay in tiles for all of k, and the weight goes through a few kilobytes: it streams. More
+// rows take it in slabs: 32 columns and a piece of k. The first rows of A that pass over a slab bring it into the
+// tiles' operand order as they go; the others find it there. Between slabs of one column the sums wait in memory as
+// binary32 or int32, which changes no bit: every output is still one chain over ascending k. A tile row is one row of
+// A, so neither does the number of rows.
 //
 // Tile loads wait until earlier stores have left the core, hence the stores of a step come in one batch, and the sums
 // stay in their tiles for as much of k as there is room for.
