@@ -94,7 +94,7 @@ struct alignas(64) TileConfig {
     int64_t row = 0, column = 0;                                                                               \
     const char* rows = static_cast<const char*>(data);                                                         \
     const char* columns = rows + (row_bytes);                                                                  \
-    const char *a = rows, *b = columns;                                                                        \
+    const char *a, *b;                                                                                         \
     __asm__ volatile(                                                                                          \
         "ldtilecfg (%[config])\n"                                                                              \
         "tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3\n"                              \
@@ -105,7 +105,7 @@ struct alignas(64) TileConfig {
         "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n tdpbf16ps %%tmm7, %%tmm5, %%tmm3\n"                                \
         "add $2048, %[row]\n and %[row_mask], %[row]\n add $2048, %[column]\n and %[column_mask], %[column]\n" \
         "dec %[n]\n jnz 1b\n tilerelease\n"                                                                    \
-        : [n] "+r"(iterations), [row] "+&r"(row), [column] "+&r"(column), [a] "+&r"(a), [b] "+&r"(b)           \
+        : [n] "+r"(iterations), [row] "+&r"(row), [column] "+&r"(column), [a] "=&r"(a), [b] "=&r"(b)           \
         : [config] "r"(&config), [rows] "r"(rows), [columns] "r"(columns), [stride] "r"(int64_t{64}),          \
           [row_mask] "r"(int64_t{(row_bytes)-1}), [column_mask] "r"(int64_t{(column_bytes)-1})                 \
         : "cc", "memory");                                                                                     \

@@ -66,12 +66,18 @@ Its own limits, with the same threads and pages; those in bold bound the operato
 {table(['loop', 'median', 'best', ''], limits, left=(0, 3))}"""
 
 
-def result_tables(results):
-    parts = ["""## Results
+def result_block(results):
+    return f"""## Results
 
 `bound` is max(bytes / read bandwidth, operations / peak) with the medians of the same rounds. The bytes are the weights once, the
 inputs and the outputs; int8 operations count against the int8 peak. `efficiency` is bound / median. `ratio` is oneDNN's
-median over ours."""]
+median over ours.
+
+{result_tables(results, '###')}"""
+
+
+def result_tables(results, heading):
+    parts = []
     for heads in sorted({point["heads"] for point in results["points"]}):
         rows = []
         for point in results["points"]:
@@ -90,7 +96,7 @@ median over ours."""]
             ])
         header = ["T", "scenario", "median ms", "min ms", "bound ms", "by", "efficiency", "GB/s", "Gop/s", "oneDNN ms",
                   "ratio"]
-        parts.append(f"### N = {heads}\n\n" + table(header, rows, left=(1, 5)))
+        parts.append(f"{heading} N = {heads}\n\n" + table(header, rows, left=(1, 5)))
     return "\n\n".join(parts)
 
 
@@ -98,20 +104,22 @@ def further_block(results):
     machine = results["machine"]
     limits = {limit["key"]: limit for limit in results["limits"]}
     bf16 = limits[results["bf16_limit"]]
-    tables = result_tables(results).split("\n\n", 2)[2].replace("### ", "#### ")
-    targets = target_block(results).split("\n\n", 1)[1]
     return f"""## `{machine['isa']}`, {machine['threads']} thread{'s' if machine['threads'] != 1 else ''}
 
     {results['command']}
 
 Reading: {limits['read']['median_per_second'] / 1e9:.1f} GB/s. `{bf16['what']}`: {bf16['median_per_second'] / 1e9:.0f} Gop/s.
 
-{tables}
+{result_tables(results, '####')}
 
-{targets}"""
+{target_table(results)}"""
 
 
 def target_block(results):
+    return f"## Targets\n\n{target_table(results)}"
+
+
+def target_table(results):
     rows = []
     for target in results["targets"]:
         sign = "≤" if target["relation"] == "at most" else "≥"
@@ -119,9 +127,7 @@ def target_block(results):
         rows.append([target["what"], f"{sign} {target['wanted']:.2f}{unit}", f"{target['found']:.2f}{unit}",
                      "met" if target["met"] else "**missed**"])
     met = sum(target["met"] for target in results["targets"])
-    return f"""## Targets
-
-{met} of {len(rows)} are met.
+    return f"""{met} of {len(rows)} are met.
 
 {table(['target', 'wanted', 'found', ''], rows, left=(0, 3))}"""
 
@@ -188,7 +194,7 @@ def tile_note(results):
 
 
 def page(results, *further):
-    blocks = [introduction(results), result_tables(results), target_block(results)]
+    blocks = [introduction(results), result_block(results), target_block(results)]
     blocks += [further_block(more) for more in further]
     blocks += [machine_block(results), notes(results)]
     return "\n\n".join(blocks) + "\n"

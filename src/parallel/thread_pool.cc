@@ -13,7 +13,7 @@
 namespace mlap {
 namespace {
 
-// Long enough to bridge the gap between the regions of one call, short enough to leave no trace when idle.
+// Long enough to bridge the gap between the calls of one who waits for each, short enough to leave no trace when idle.
 constexpr auto kSpinTime = std::chrono::microseconds(200);
 
 inline void Pause() {

@@ -68,8 +68,8 @@ class TileShape {
   void Set(int64_t row_tiles, int64_t last) {
     constexpr int64_t kAll = kTileRows;
     switch (row_tiles) {
-      case 1:  // sums 0 to 3, A 4, columns 5 and 6
-        return Load({last, last, last, last, last, kAll, kAll, 0});
+      case 1:  // sums 0 to 3, A 4, columns 6 and 7
+        return Load({last, last, last, last, last, 0, kAll, kAll});
       case 2:  // sums 0 to 3, A 4 and 5, columns 6 and 7
         return Load({kAll, kAll, last, last, kAll, last, kAll, kAll});
       case 3:  // sums 0 to 2, A 4, 5 and 6, columns 7
@@ -78,9 +78,6 @@ class TileShape {
         return Load({kAll, kAll, kAll, last, kAll, kAll, last, kAll});
     }
   }
-
-  // Pairs of row tiles without the second one: columns as in pairs.
-  void SetHalfPair(int64_t rows) { Load({rows, rows, 0, 0, rows, 0, kTileRows, kTileRows}); }
 
  private:
   void Load(const int64_t (&rows)[8]) {
@@ -114,21 +111,21 @@ class StepLoader {
   using Element = typename Operand::Element;
   static constexpr int64_t kTileK = kTileRows * Operand::kStepK;  // 64 bytes of a row of A
 
-  // `steps`: how many will be loaded.
+  // `steps`: over how many what is read next is asked for. One row tile loads half as many, and asks for half of it.
   StepLoader(const WeightView& weight, const NextRead& next_read, int64_t steps)
       : weight_(weight), next_read_(next_read, steps), is_packed_(weight.row_stride == Operand::kBlockColumns) {}
 
-  // kColumnTiles of the step of `slab` that begins at `k`. If the weight is asked for ahead, `next` is read after the
-  // slab.
+  // kColumnTiles of the step of `slab` that begins at `k`. If the weight is asked for ahead, the columns from
+  // `next_column` on are read after the slab.
   template <int kColumnTiles, bool kAsksAhead>
-  inline void Load(const Slab& slab, const Slab& next, int64_t k, __m512i* out) {
+  inline void Load(const Slab& slab, int64_t next_column, int64_t k, __m512i* out) {
     constexpr int64_t kBlocks = kColumnTiles * kTileRows / Operand::kBlockColumns;
     static_assert(kBlocks > 0);
     next_read_.Portion();
     const int64_t k_count = Smaller(kTileK, slab.k_end - k);
     const bool is_whole = k_count == kTileK && slab.column + kColumnTiles * kTileRows <= weight_.n;
     if (is_whole && is_packed_) {
-      for (int64_t block = 0; block < kBlocks; ++block) LoadPacked<kAsksAhead>(slab, next, k, block, out);
+      for (int64_t block = 0; block < kBlocks; ++block) LoadPacked<kAsksAhead>(slab, next_column, k, block, out);
       return;
     }
     if constexpr (requires { Operand::LoadAdjacent; } && kBlocks % 2 == 0) {
@@ -149,13 +146,13 @@ class StepLoader {
   }
 
   template <bool kAsksAhead>
-  inline void LoadPacked(const Slab& slab, const Slab& next, int64_t k, int64_t block, __m512i* out) const {
+  inline void LoadPacked(const Slab& slab, int64_t next_column, int64_t k, int64_t block, __m512i* out) const {
     constexpr int64_t kAheadK = kPrefetchBytes / (Operand::kBlockColumns * static_cast<int64_t>(sizeof(Element)));
     const int64_t column = block * Operand::kBlockColumns;
     const Element* w = At(k, slab.column + column);
     const int64_t ahead = k + kAheadK;
-    const Element* soon = ahead < slab.k_end ? w + kAheadK * Operand::kBlockColumns
-                                             : At(next.k_begin + (ahead - slab.k_end), next.column + column);
+    const Element* soon =
+        ahead < slab.k_end ? w + kAheadK * Operand::kBlockColumns : At(ahead - slab.k_end, next_column + column);
     out += block * Operand::kVectors * kTileRows;
     for (int64_t row = 0; row < kTileRows; ++row) {
       constexpr int64_t kRowElements = Operand::kStepK * Operand::kBlockColumns;
@@ -243,44 +240,33 @@ class PanelProduct {
     Slab SlabOf(int64_t panel) const { return {column + panel * kPanelColumns, k_begin, k_end}; }
   };
 
-  Group GroupAt(int64_t column, int64_t k) const {
-    return {column, Smaller(column + group_columns_, args_.column_end), k, Smaller(k + slab_k_, weight_.k)};
-  }
-
-  // False after the last one.
-  bool Advance(Group* group) const {
-    if (group->k_end < weight_.k) {
-      *group = GroupAt(group->column, group->k_end);
-    } else if (group->column + group_columns_ < args_.column_end) {
-      *group = GroupAt(group->column + group_columns_, 0);
-    } else {
-      return false;
-    }
-    return true;
-  }
-
-  // Rows [row_begin, row_begin + rows) times all columns. The first pair of row tiles brings a group's operands in,
-  // which takes memory's time, as it multiplies; the others find them there.
+  // Rows [row_begin, row_begin + rows) times all columns.
   void RunMany(int64_t row_begin, int64_t rows) {
-    Group next = GroupAt(column_begin_, 0);
-    for (bool is_more = true; is_more;) {
-      const Group group = next;
-      is_more = Advance(&next);
-      const bool is_last = group.k_end == weight_.k;
-      int32_t* sums = scratch_->sums;
-      for (int64_t m = 0; m < rows; m += kPairRows, sums += kPairRows * kSumColumns) {
-        const int64_t pair_rows = Smaller(rows - m, kPairRows);
-        const Pair pair = {args_.a + (row_begin + m) * args_.a_row_stride, pair_rows,
-                           group.k_begin == 0 ? nullptr : sums, is_last ? scratch_->finished : sums};
-        for (int64_t panel = 0; panel < group.NumPanels(); ++panel) {
-          if (pair_rows > kTileRows) {
-            MultiplyPair<true>(pair, group, panel, m == 0);
-          } else {
-            MultiplyPair<false>(pair, group, panel, m == 0);
-          }
-        }
-        if (is_last) StoreGroup(group, row_begin + m, pair_rows);
+    for (int64_t column = column_begin_; column < args_.column_end; column += group_columns_) {
+      for (int64_t k = 0; k < weight_.k; k += slab_k_) {
+        RunGroup({column, Smaller(column + group_columns_, args_.column_end), k, Smaller(k + slab_k_, weight_.k)},
+                 row_begin, rows);
       }
+    }
+  }
+
+  // The first pair of row tiles brings a group's operands in, which takes memory's time, as it multiplies; the others
+  // find them there.
+  void RunGroup(const Group& group, int64_t row_begin, int64_t rows) {
+    const bool is_last = group.k_end == weight_.k;
+    int32_t* sums = scratch_->sums;
+    for (int64_t m = 0; m < rows; m += kPairRows, sums += kPairRows * kSumColumns) {
+      const int64_t pair_rows = Smaller(rows - m, kPairRows);
+      const Pair pair = {args_.a + (row_begin + m) * args_.a_row_stride, pair_rows, group.k_begin == 0 ? nullptr : sums,
+                         is_last ? scratch_->finished : sums};
+      for (int64_t panel = 0; panel < group.NumPanels(); ++panel) {
+        if (pair_rows > kTileRows) {
+          MultiplyPair<true>(pair, group, panel, m == 0);
+        } else {
+          MultiplyPair<false>(pair, group, panel, m == 0);
+        }
+      }
+      if (is_last) StoreGroup(group, row_begin + m, pair_rows);
     }
   }
 
@@ -296,18 +282,10 @@ class PanelProduct {
   void MultiplyPair(const Pair& pair, const Group& group, int64_t panel, bool loads) {
     constexpr int64_t kLower = kTileRows * kSumColumns;
     const int64_t column = panel * kPanelColumns;
-    if (kHasSecond) {
-      shape_.Set(2, pair.rows - kTileRows);
-    } else {
-      shape_.SetHalfPair(pair.rows);
-    }
+    constexpr int kRowTiles = kHasSecond ? 2 : 1;
+    shape_.Set(kRowTiles, pair.rows - (kRowTiles - 1) * kTileRows);
     if (pair.in == nullptr) {
-      ZeroTile<0>();
-      ZeroTile<1>();
-      if (kHasSecond) {
-        ZeroTile<2>();
-        ZeroTile<3>();
-      }
+      ZeroSums<kRowTiles * kPanelTiles>();
     } else {
       const int32_t* in = pair.in + column;
       LoadTile<0>(in, kSumStride);
@@ -321,23 +299,17 @@ class PanelProduct {
     __m512i* operands = scratch_->operands + panel * slab_steps_ * kStepVectors;
     if (loads) {
       // Each step is brought in before the one ahead of it is multiplied.
-      loader_.template Load<2, false>(slab, slab, slab.k_begin, operands);
+      loader_.template Load<kPanelTiles, false>(slab, slab.column, slab.k_begin, operands);
       for (int64_t k = slab.k_begin; k < slab.k_end; k += kTileK, operands += kStepVectors) {
         if (k + kTileK < slab.k_end) {
-          loader_.template Load<2, false>(slab, slab, k + kTileK, operands + kStepVectors);
+          loader_.template Load<kPanelTiles, false>(slab, slab.column, k + kTileK, operands + kStepVectors);
         }
         MultiplySteps<kHasSecond>(pair, operands, k, Smaller(k + kTileK, slab.k_end));
       }
     } else {
       MultiplySteps<kHasSecond>(pair, operands, slab.k_begin, slab.k_end);
     }
-    int32_t* out = pair.out + column;
-    StoreTile<0>(out, kSumStride);
-    StoreTile<1>(out + kTileRows, kSumStride);
-    if (kHasSecond) {
-      StoreTile<2>(out + kLower, kSumStride);
-      StoreTile<3>(out + kLower + kTileRows, kSumStride);
-    }
+    StoreSums<kRowTiles, kPanelTiles>(pair.out + column);
   }
 
   template <bool kHasSecond>
@@ -394,17 +366,16 @@ class PanelProduct {
   template <int kRowTiles, int kColumnTiles>
   void StreamColumns(int64_t column) {
     constexpr int64_t kColumns = kColumnTiles * kTileRows;
-    ZeroTile<0>();
-    if (kRowTiles * kColumnTiles > 1) ZeroTile<1>();
-    if (kRowTiles * kColumnTiles > 2) ZeroTile<2>();
-    if (kRowTiles * kColumnTiles > 3) ZeroTile<3>();
+    ZeroSums<kRowTiles * kColumnTiles>();
     const Slab slab = {column, 0, weight_.k};
-    const Slab next = {column + kColumns < args_.column_end ? column + kColumns : column, 0, weight_.k};
+    const int64_t next_column = column + kColumns < args_.column_end ? column + kColumns : column;
     __m512i* step = scratch_->operands;
     __m512i* next_step = step + kColumnTiles * kTileRows;
-    loader_.template Load<kColumnTiles, true>(slab, next, 0, step);
+    loader_.template Load<kColumnTiles, true>(slab, next_column, 0, step);
     for (int64_t k = 0; k < weight_.k; k += kTileK) {
-      if (k + kTileK < weight_.k) loader_.template Load<kColumnTiles, true>(slab, next, k + kTileK, next_step);
+      if (k + kTileK < weight_.k) {
+        loader_.template Load<kColumnTiles, true>(slab, next_column, k + kTileK, next_step);
+      }
       if (weight_.k - k >= kTileK) {
         StreamStep<kRowTiles, kColumnTiles>(args_.a + k, args_.a_row_stride, step);
       } else {
@@ -416,20 +387,27 @@ class PanelProduct {
       step = next_step;
       next_step = used;
     }
-    StoreSum<kRowTiles, kColumnTiles, 0>();
-    StoreSum<kRowTiles, kColumnTiles, 1>();
-    StoreSum<kRowTiles, kColumnTiles, 2>();
-    StoreSum<kRowTiles, kColumnTiles, 3>();
+    StoreSums<kRowTiles, kColumnTiles>(scratch_->sums);
     for (int64_t part = 0; part < kColumns; part += kPanelColumns) {
       StorePanel(column + part, Smaller(kColumns, kPanelColumns), 0, args_.rows, scratch_->sums + part);
     }
   }
 
-  template <int kRowTiles, int kColumnTiles, int kTile>
-  void StoreSum() {
+  template <int kTiles>
+  static inline void ZeroSums() {
+    ZeroTile<0>();
+    if (kTiles > 1) ZeroTile<1>();
+    if (kTiles > 2) ZeroTile<2>();
+    if (kTiles > 3) ZeroTile<3>();
+  }
+
+  // The tiles of sums, kColumnTiles of them side by side.
+  template <int kRowTiles, int kColumnTiles, int kTile = 0>
+  static inline void StoreSums(int32_t* sums) {
     if constexpr (kTile < kRowTiles * kColumnTiles) {
       constexpr int64_t kRow = kTile / kColumnTiles * kTileRows, kColumn = kTile % kColumnTiles * kTileRows;
-      StoreTile<kTile>(scratch_->sums + kRow * kSumColumns + kColumn, kSumStride);
+      StoreTile<kTile>(sums + kRow * kSumColumns + kColumn, kSumStride);
+      StoreSums<kRowTiles, kColumnTiles, kTile + 1>(sums);
     }
   }
 
@@ -437,20 +415,14 @@ class PanelProduct {
   static inline void StreamStep(const Element* a, int64_t a_stride, const __m512i* step) {
     const int64_t row_bytes = a_stride * static_cast<int64_t>(sizeof(Element));
     const int64_t tile_stride = kTileRows * a_stride;
-    if constexpr (kRowTiles == 1) {
-      LoadTile<4>(a, row_bytes);
-      LoadTile<5>(step, kTileRowBytes);
-      Tiles::template Multiply<0, 4, 5>();
-      LoadTile<6>(step + kTileRows, kTileRowBytes);
-      Tiles::template Multiply<1, 4, 6>();
+    if constexpr (kRowTiles <= 2) {
+      MultiplyStep<kRowTiles == 2>(a, a + tile_stride, row_bytes, step);
       if constexpr (kColumnTiles > 2) {
-        LoadTile<5>(step + 2 * kTileRows, kTileRowBytes);
-        Tiles::template Multiply<2, 4, 5>();
-        LoadTile<6>(step + 3 * kTileRows, kTileRowBytes);
-        Tiles::template Multiply<3, 4, 6>();
+        LoadTile<6>(step + 2 * kTileRows, kTileRowBytes);
+        Tiles::template Multiply<2, 4, 6>();
+        LoadTile<7>(step + 3 * kTileRows, kTileRowBytes);
+        Tiles::template Multiply<3, 4, 7>();
       }
-    } else if constexpr (kRowTiles == 2) {
-      MultiplyStep<true>(a, a + tile_stride, row_bytes, step);
     } else {
       LoadTile<7>(step, kTileRowBytes);
       LoadTile<4>(a, row_bytes);
@@ -516,7 +488,9 @@ void Gemm(const Args& args) {
   }
   PanelProduct<Tiles, Args>(args).Run();
   ReleaseTiles();
-  _mm_sfence();  // streamed stores are ordered by nothing else
+  if constexpr (requires { args.streams_c; }) {
+    if (args.streams_c) _mm_sfence();  // streamed stores are ordered by nothing else
+  }
 }
 
 }  // namespace

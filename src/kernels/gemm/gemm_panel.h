@@ -128,8 +128,6 @@ class PanelGemm {
     for (int64_t m = 0; m < args.rows; ++m) {
       corrections[m] = P::RowCorrection(args.a + m * args.a_row_stride, args.weight.k);
     }
-    // Equal tiles instead of full ones and a small rest.
-    const int64_t tiles = (args.rows + kTileRows - 1) / kTileRows;
     for (int64_t first = args.column_begin / kUnit * kUnit; first < args.column_end; first += most_columns) {
       const int64_t column_end = args.column_end - first < most_columns ? args.column_end : first + most_columns;
       for (int64_t k = 0; k < args.weight.k; k += most_steps * P::kStepK) {
@@ -140,25 +138,19 @@ class PanelGemm {
         ExpandRows(args, 0, args.rows, k, count, scratch->words, stride);
         uint32_t* sums = scratch->sums[0];
         for (int64_t column = first; column < column_end; column += kPanelColumns, sums += args.rows * kPanelColumns) {
-          const bool is_whole = column + kPanelColumns <= args.weight.n && count % P::kStepK == 0;
-          for (int64_t t = 0; t < tiles; ++t) {
-            const int64_t begin = args.rows * t / tiles, end = args.rows * (t + 1) / tiles;
-            const uint32_t* words = scratch->words + begin * stride;
-            uint32_t* tile_sums = sums + begin * kPanelColumns;
-            if (is_whole) {
-              RunTile(WeightWords(args.weight, column, k, t == 0), words, stride, end - begin, steps, k == 0,
-                      tile_sums);
-              continue;
-            }
-            for (int64_t s = 0; s < steps; s += kPanelSteps) {
-              const int64_t panel_steps = steps - s < kPanelSteps ? steps - s : kPanelSteps;
-              const int64_t panel_k = s * P::kStepK;
-              const int64_t panel_count =
-                  count - panel_k < kPanelSteps * P::kStepK ? count - panel_k : kPanelSteps * P::kStepK;
-              MakePanel(args.weight, column, k + panel_k, panel_count, scratch->panel);
-              RunTile(PanelWords<0>{scratch->panel}, words + s, stride, end - begin, panel_steps, k + s == 0,
-                      tile_sums);
-            }
+          if (column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
+            RunEqualTiles(args.rows, scratch->words, stride, steps, k == 0, sums,
+                          [&](bool is_first) { return WeightWords(args.weight, column, k, is_first); });
+            continue;
+          }
+          // The weight ends here.
+          for (int64_t s = 0; s < steps; s += kPanelSteps) {
+            const int64_t panel_steps = steps - s < kPanelSteps ? steps - s : kPanelSteps;
+            const int64_t left_count = count - s * P::kStepK;
+            MakePanel(args.weight, column, k + s * P::kStepK,
+                      left_count < panel_steps * P::kStepK ? left_count : panel_steps * P::kStepK, scratch->panel);
+            RunEqualTiles(args.rows, scratch->words + s, stride, panel_steps, k + s == 0, sums,
+                          [&](bool) { return PanelWords<0>{scratch->panel}; });
           }
         }
       }
@@ -168,6 +160,19 @@ class PanelGemm {
           StoreSums(args, m, column, corrections[m], sums);
         }
       }
+    }
+  }
+
+  // All rows over the same words, which `words_for` makes for each tile and is told the first one: equal tiles instead
+  // of full ones and a small rest.
+  template <class WordsFor>
+  static void RunEqualTiles(int64_t rows, const uint32_t* words, int64_t word_stride, int64_t steps, bool is_first,
+                            uint32_t* sums, const WordsFor& words_for) {
+    const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t begin = rows * t / tiles, end = rows * (t + 1) / tiles;
+      RunTile(words_for(t == 0), words + begin * word_stride, word_stride, end - begin, steps, is_first,
+              sums + begin * kPanelColumns);
     }
   }
 
