@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that README's figures are those of the published run.
+"""Prints README's figures from the published results; scripts/readme_block.py puts them there.
 
-Usage: readme_figures.py <results.json> <README.md> [--write]     --write puts them there instead
+Usage: readme_figures.py <results.json>
 """
 
-import pathlib
 import sys
 
 import bench_results
 
-BEGIN = "<!-- What bench/readme_figures.py makes of docs/performance.json -->\n"
-END = "<!-- End of the figures -->\n"
 HEADS = 128
 HEADER = ["T", "bf16", "bound", "bound / bf16", "oneDNN composed", "oneDNN / bf16", "partial", "int8 full"]
 
@@ -48,24 +45,8 @@ def milliseconds(seconds):
     return f"{1e3 * seconds:.2f}"
 
 
-def main():
-    if len(sys.argv) not in (3, 4) or sys.argv[3:] not in ([], ["--write"]):
-        sys.exit(__doc__.strip())
-    readme = pathlib.Path(sys.argv[2])
-    text = readme.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        print(f"{readme}: expected the markers of the figures once")
-        return 1
-    before, rest = text.split(BEGIN)
-    found, after = rest.split(END)
-    wanted = figures(bench_results.load(sys.argv[1]))
-    if sys.argv[3:] == ["--write"]:
-        readme.write_text(before + BEGIN + wanted + END + after, encoding="utf-8")
-    elif found != wanted:
-        print(f"{readme}: the figures are not those of {sys.argv[1]}; run this with --write. Expected:\n{wanted}")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.strip())
+    sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.write(figures(bench_results.load(sys.argv[1])))

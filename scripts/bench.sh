@@ -32,5 +32,5 @@ few=(--no-peer --heads 128 --tokens 1,2,4,16,64,256 --scenario non-quant --secon
 MLAP_MAX_ISA=avx2 "$bench" "${few[@]}" --json docs/performance_avx2.json
 MLAP_NUM_THREADS=1 "$bench" "${few[@]}" --json docs/performance_one_thread.json
 python3 bench/performance_page.py docs/performance.json docs/performance.md docs/performance_avx2.json docs/performance_one_thread.json
-python3 bench/readme_figures.py docs/performance.json README.md --write
+python3 scripts/readme_block.py README.md bench/readme_figures.py --write -- python3 -B bench/readme_figures.py docs/performance.json
 echo "written: docs/performance.md, docs/performance*.json, docs/performance.svg, README.md"

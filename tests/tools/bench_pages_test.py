@@ -74,12 +74,12 @@ class BenchPages(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             source, readme = pathlib.Path(directory, "in.json"), pathlib.Path(directory, "README.md")
             source.write_text(json.dumps(results(SCENARIOS)))
-            run = lambda *options: subprocess.run([sys.executable, "-B", BENCH / "readme_figures.py", source, readme,
-                                                   *options], capture_output=True, text=True)
+            run = lambda *options: subprocess.run(
+                [sys.executable, "-B", BENCH.parent / "scripts" / "readme_block.py", readme, "the figures", *options, "--",
+                 sys.executable, "-B", BENCH / "readme_figures.py", source], capture_output=True, text=True)
             readme.write_text("no markers\n")
             self.assertEqual(run().returncode, 1)
-            begin, end = ("<!-- What bench/readme_figures.py makes of docs/performance.json -->\n",
-                          "<!-- End of the figures -->\n")
+            begin, end = ("<!-- What the figures prints -->\n", "<!-- End of what the figures prints -->\n")
             readme.write_text("before\n" + begin + "old\n" + end + "after\n")
             self.assertEqual(run().returncode, 1)
             self.assertEqual(run("--write").returncode, 0)
