@@ -16,7 +16,6 @@ struct Avx2Tile {
   static constexpr int kTileRows = 6;
   static constexpr int kTileVectors = 2;
   static constexpr int kWideRows = 3;
-  static constexpr int kFewRows = 12;
 };
 
 // A word is a binary32.
@@ -34,7 +33,6 @@ struct F32Avx2 : Avx2Tile {
 struct Bf16Avx2 : F32Avx2 {
   using Element = Bf16;
   using Output = Bf16;
-  static constexpr int kFewRows = 16;
 
   static inline Vector Widened8(const Bf16* x) {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
@@ -52,15 +50,24 @@ struct Bf16Avx2 : F32Avx2 {
     for (; i < count; ++i) words[i] = static_cast<uint32_t>(a[i].bits) << 16;
   }
   static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
-  static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, Bf16* c) {
+  static inline void StoreRow(const uint32_t* sums, int64_t begin, int64_t end, Bf16* c, bool streams) {
     for (int64_t unit = begin / 16 * 16; unit < end; unit += 16) {
-      const __m128i even = RoundToBf16Bits(Load(sums + unit)), odd = RoundToBf16Bits(Load(sums + unit + 8));
-      alignas(32) Bf16 columns[16];
-      _mm_store_si128(reinterpret_cast<__m128i*>(columns), _mm_unpacklo_epi16(even, odd));
-      _mm_store_si128(reinterpret_cast<__m128i*>(columns + 8), _mm_unpackhi_epi16(even, odd));
+      const __m256i even = _mm256_srli_epi32(RoundToUpperBf16(Load(sums + unit)), 16);
+      const __m256i columns = _mm256_blend_epi16(even, RoundToUpperBf16(Load(sums + unit + 8)), 0xaa);
+      if (begin <= unit && unit + 16 <= end) {
+        auto* whole = reinterpret_cast<__m256i*>(c + (unit - begin));
+        if (streams && reinterpret_cast<uintptr_t>(whole) % sizeof(*whole) == 0) {
+          _mm256_stream_si256(whole, columns);
+        } else {
+          _mm256_storeu_si256(whole, columns);
+        }
+        continue;
+      }
+      alignas(32) Bf16 part[16];
+      _mm256_store_si256(reinterpret_cast<__m256i*>(part), columns);
       const int64_t first = begin > unit ? begin - unit : 0;
       const int64_t last = end - unit < 16 ? end - unit : 16;
-      std::memcpy(static_cast<void*>(c + (unit + first - begin)), columns + first,
+      std::memcpy(static_cast<void*>(c + (unit + first - begin)), part + first,
                   static_cast<size_t>(last - first) * sizeof(Bf16));
     }
   }
@@ -71,7 +78,6 @@ template <class Format>
 struct F8Avx2 : F32Avx2 {
   using Element = uint8_t;
   using Output = float;
-  static constexpr int kFewRows = kTileRows;  // words are dear
   static constexpr Float8Table<Format> kTable = {};
 
   // VPGATHERDD reads 32 bits at an entry; the upper half, the next entry, is shifted out.

@@ -16,7 +16,6 @@ struct Avx512Tile {
   static constexpr int kTileRows = 8;
   static constexpr int kTileVectors = 3;
   static constexpr int kWideRows = 0;
-  static constexpr int kFewRows = 24;
 };
 
 // A word is a binary32.
@@ -50,8 +49,13 @@ struct Bf16Avx512 : F32Avx512 {
     }
   }
   static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
-  static inline void StoreRow(const uint32_t* sums, int32_t, int64_t begin, int64_t end, Bf16* c) {
+  static inline void StoreRow(const uint32_t* sums, int64_t begin, int64_t end, Bf16* c, bool streams) {
     for (int64_t j = begin; j < end; j += 16) {
+      auto* whole = reinterpret_cast<__m256i*>(c + (j - begin));
+      if (streams && end - j >= 16 && reinterpret_cast<uintptr_t>(whole) % sizeof(*whole) == 0) {
+        _mm256_stream_si256(whole, VectorAvx512::RoundToBf16Bits(_mm512_loadu_ps(sums + j)));
+        continue;
+      }
       const __mmask16 mask = FirstLanes16(end - j);
       Bf16Operand::StoreRounded(_mm512_maskz_loadu_ps(mask, sums + j), 0, Smaller(end - j, 16), c + (j - begin));
     }
@@ -95,7 +99,6 @@ template <class Codes>
 struct F8Avx512 : F32Avx512 {
   using Element = uint8_t;
   using Output = float;
-  static constexpr int kFewRows = kTileRows;  // words are dear
 
   static inline void MakeWords(const uint8_t* w, int64_t, Vector* words) {
     words[0] = _mm512_castsi512_ps(Codes::Widen16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w))));

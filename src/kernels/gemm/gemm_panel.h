@@ -2,21 +2,21 @@
 //
 // A word holds the kStepK consecutive k of one column that one instruction consumes: a binary32 from one bf16, a pair
 // of int16 from two int8, or four int8. The weight is taken in panels of kPanelColumns columns and up to kPanelSteps
-// steps: a panel is made once and all rows of A pass over it. Between panels the sums wait in memory as they are, which
-// changes no bit: every output is one chain over ascending k, for any number of rows.
+// steps: the first tile of rows makes a panel as it multiplies, the others pass over it, and all of them ask for the
+// next one. Between panels the sums wait in memory as they are, which changes no bit: every output is one chain over
+// ascending k, for any number of rows.
 //
 // A policy P offers
 //   Element, Output        of A and the weight; of C
 //   Vector, kLanes         a register of 32-bit sums or words, 8 or 16 of them
 //   kTileRows, kTileVectors  the register tile
 //   kWideRows              up to so many rows take tiles of half the rows and twice the vectors
-//   kFewRows               up to so many rows multiply words as they are made, see RunFew
 //   kStepK                 elements of k in a word
 //   Zero, Load, Store, Broadcast, MultiplyAdd(sum, word, word of A)
 //   MakeWords(rows, row_stride, words)  kStepK rows of 16 elements each to 16 words, in registers
 //   ExpandRow(a, count, words)  `count` elements of a row of A to words, the last one filled up with zeros
 //   RowCorrection(a, k)      what is taken off every sum of a row
-//   StoreRow(sums, correction, begin, end, c)
+//   StoreRow(sums, correction, begin, end, c)  for bf16 (sums, begin, end, c, streams): see GemmBf16Args
 // and lives in an unnamed namespace. One that offers
 //   Multiply(word, word)
 // has words of binary32 that are multiplied by the E8M0 scales of the arguments before they enter a product.
@@ -42,11 +42,16 @@ class PanelGemm {
 
   static void Run(const Args& args) {
     PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
-    if (!kIsScaled && args.rows <= P::kFewRows) return RunFew(args);
+    NextRead next = {};
+    if constexpr (requires { args.next; }) next = args.next;
+    if (!kIsScaled && args.rows <= kTileRows) return RunStream(args);
+    NextReadPrefetch next_read(next, CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
+                                         CeilDiv(args.weight.k, kPanelSteps * P::kStepK) *
+                                         CeilDiv(args.rows, kTileRows));
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
       for (int64_t column = args.column_begin / kUnit * kUnit; column < args.column_end; column += kGroupColumns) {
-        RunGroup(args, column, row, rows);
+        RunGroup(args, column, row, rows, &next_read);
       }
     }
   }
@@ -62,14 +67,15 @@ class PanelGemm {
   static constexpr int64_t kGroupPanels = 192 / kPanelColumns;
   static constexpr int64_t kGroupColumns = kGroupPanels * kPanelColumns;
   static_assert(kPanelColumns % kUnit == 0);
+  static constexpr int64_t kRowBytes = 32;  // of a block, whatever the type
+  static constexpr int64_t kBlocks = CeilDiv(kPanelColumns * static_cast<int64_t>(sizeof(Element)), kRowBytes);
   static constexpr bool kIsScaled = requires { P::Multiply; };
   static_assert(!kIsScaled || (P::kStepK == 1 && kPanelSteps % kMxGroup == 0));
 
-  // How far ahead RunFew asks for the weight, in all the blocks of a panel together. Less leaves memory waiting, more
-  // comes too early.
+  // How far ahead RunStream asks for the weight, in all the blocks of a panel together. Less leaves memory waiting,
+  // more comes too early.
   static constexpr int64_t kStreamedBytes = 6144;
-  static constexpr int64_t kBlocks = kPanelColumns * static_cast<int64_t>(sizeof(Element)) / 32;
-  static constexpr int64_t kPrefetchBytes = kStreamedBytes / (kBlocks > 0 ? kBlocks : 1);
+  static constexpr int64_t kPrefetchBytes = kStreamedBytes / kBlocks;
 
   struct alignas(64) Scratch {
     uint32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
@@ -79,10 +85,12 @@ class PanelGemm {
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
   // Columns [first_column, first_column + kGroupColumns) as far as they are asked for.
-  static void RunGroup(const Args& args, int64_t first_column, int64_t row_begin, int64_t rows) {
+  static void RunGroup(const Args& args, int64_t first_column, int64_t row_begin, int64_t rows,
+                       NextReadPrefetch* next_read) {
     auto* scratch = static_cast<Scratch*>(args.scratch);
     const int64_t left_panels = (args.column_end - first_column + kPanelColumns - 1) / kPanelColumns;
     const int64_t num_panels = left_panels < kGroupPanels ? left_panels : kGroupPanels;
+    const int64_t tiles = (rows + kTileRows - 1) / kTileRows;  // equal ones, instead of full ones and a small rest
     for (int64_t k = 0; k < args.weight.k; k += kPanelSteps * P::kStepK) {
       const int64_t left = args.weight.k - k;
       const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
@@ -90,12 +98,26 @@ class PanelGemm {
       ExpandRows(args, row_begin, rows, k, count, scratch->words, kPanelSteps);
       for (int64_t p = 0; p < num_panels; ++p) {
         const int64_t column = first_column + p * kPanelColumns;
-        MakePanel(args.weight, column, k, count, scratch->panel);
-        if constexpr (kIsScaled) ScalePanel(args, column, k, count, scratch->panel);
-        for (int64_t m = 0; m < rows; m += kTileRows) {
-          const int64_t tile_rows = rows - m < kTileRows ? rows - m : kTileRows;
-          RunTile(PanelWords<kPanelSteps>{scratch->panel}, scratch->words + m * kPanelSteps, kPanelSteps, tile_rows,
-                  steps, k == 0, scratch->sums[p] + m * kPanelColumns);
+        const bool is_last = p + 1 == num_panels;
+        NextPanel next(args.weight, is_last ? first_column : column + kPanelColumns, is_last ? k + count : k, tiles);
+        const PanelWords<kPanelSteps> panel = {scratch->panel, &next};
+        uint32_t* sums = scratch->sums[p];
+        const bool makes = !kIsScaled && column + kPanelColumns <= args.weight.n && count % P::kStepK == 0;
+        if (!makes) {
+          MakePanel(args.weight, column, k, count, scratch->panel);
+          if constexpr (kIsScaled) ScalePanel(args, column, k, count, scratch->panel);
+        }
+        for (int64_t t = 0; t < tiles; ++t) {
+          const int64_t begin = rows * t / tiles, end = rows * (t + 1) / tiles;
+          const uint32_t* words = scratch->words + begin * kPanelSteps;
+          uint32_t* tile_sums = sums + begin * kPanelColumns;
+          next_read->Portion();
+          if (makes && t == 0) {
+            RunTile(MakingWords(args.weight, column, k, scratch->panel, &next), words, kPanelSteps, end - begin, steps,
+                    k == 0, tile_sums);
+          } else {
+            RunTile(panel, words, kPanelSteps, end - begin, steps, k == 0, tile_sums);
+          }
         }
       }
     }
@@ -112,19 +134,23 @@ class PanelGemm {
   static void StoreSums(const Args& args, int64_t m, int64_t column, int32_t correction, const uint32_t* sums) {
     const int64_t begin = args.column_begin > column ? args.column_begin - column : 0;
     const int64_t end = args.column_end - column < kPanelColumns ? args.column_end - column : kPanelColumns;
-    P::StoreRow(sums, correction, begin, end, args.c + m * args.c_row_stride + (column + begin - args.column_begin));
+    auto* c = args.c + m * args.c_row_stride + (column + begin - args.column_begin);
+    if constexpr (requires { args.streams_c; }) {
+      P::StoreRow(sums, begin, end, c, args.streams_c);
+    } else {
+      P::StoreRow(sums, correction, begin, end, c);
+    }
   }
 
-  // At most P::kFewRows rows multiply the weight's words as they are made, k as a whole: each tile of rows makes them
-  // again, but memory streams, and nothing goes through a panel. Where the words of A do not fit, k is cut, and the
-  // sums of all columns wait.
-  static void RunFew(const Args& args) {
+  // One tile of rows multiplies the weight's words as they are made, k as a whole: memory streams, and nothing goes
+  // through a panel. Where the words of A do not fit, k is cut, and the sums of all columns wait.
+  static void RunStream(const Args& args) {
     auto* scratch = static_cast<Scratch*>(args.scratch);
     constexpr int64_t kWords = sizeof(scratch->words) / sizeof(uint32_t);
     constexpr int64_t kSums = sizeof(scratch->sums) / sizeof(uint32_t);
     const int64_t most_steps = (kWords / args.rows - 16) / kPanelSteps * kPanelSteps;
     const int64_t most_columns = kSums / args.rows / kPanelColumns * kPanelColumns;
-    int32_t corrections[P::kFewRows];
+    int32_t corrections[kTileRows];
     for (int64_t m = 0; m < args.rows; ++m) {
       corrections[m] = P::RowCorrection(args.a + m * args.a_row_stride, args.weight.k);
     }
@@ -139,18 +165,18 @@ class PanelGemm {
         uint32_t* sums = scratch->sums[0];
         for (int64_t column = first; column < column_end; column += kPanelColumns, sums += args.rows * kPanelColumns) {
           if (column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
-            RunEqualTiles(args.rows, scratch->words, stride, steps, k == 0, sums,
-                          [&](bool is_first) { return WeightWords(args.weight, column, k, is_first); });
+            RunTile(WeightWords(args.weight, column, k, true), scratch->words, stride, args.rows, steps, k == 0, sums);
             continue;
           }
           // The weight ends here.
+          NextPanel none;
           for (int64_t s = 0; s < steps; s += kPanelSteps) {
             const int64_t panel_steps = steps - s < kPanelSteps ? steps - s : kPanelSteps;
             const int64_t left_count = count - s * P::kStepK;
             MakePanel(args.weight, column, k + s * P::kStepK,
                       left_count < panel_steps * P::kStepK ? left_count : panel_steps * P::kStepK, scratch->panel);
-            RunEqualTiles(args.rows, scratch->words + s, stride, panel_steps, k + s == 0, sums,
-                          [&](bool) { return PanelWords<0>{scratch->panel}; });
+            RunTile(PanelWords<0>{scratch->panel, &none}, scratch->words + s, stride, args.rows, panel_steps,
+                    k + s == 0, sums);
           }
         }
       }
@@ -163,19 +189,6 @@ class PanelGemm {
     }
   }
 
-  // All rows over the same words, which `words_for` makes for each tile and is told the first one: equal tiles instead
-  // of full ones and a small rest.
-  template <class WordsFor>
-  static void RunEqualTiles(int64_t rows, const uint32_t* words, int64_t word_stride, int64_t steps, bool is_first,
-                            uint32_t* sums, const WordsFor& words_for) {
-    const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-    for (int64_t t = 0; t < tiles; ++t) {
-      const int64_t begin = rows * t / tiles, end = rows * (t + 1) / tiles;
-      RunTile(words_for(t == 0), words + begin * word_stride, word_stride, end - begin, steps, is_first,
-              sums + begin * kPanelColumns);
-    }
-  }
-
   // Steps of k in [k_begin, k_begin + k_count), as words [step][kPanelColumns]; what lies past the weight is zero.
   static void MakePanel(const WeightView& weight, int64_t first_column, int64_t k_begin, int64_t k_count,
                         uint32_t* panel) {
@@ -184,15 +197,10 @@ class PanelGemm {
       const int64_t lanes = weight.n - column < kUnit ? weight.n - column : kUnit;
       const Element* w = static_cast<const Element*>(weight.data) + weight.Offset(k_begin, column);
       uint32_t* out = panel + group;
-      // The same rows of the next panel's k follow in memory; each line is asked for once.
-      const bool asks_ahead = weight.row_stride == weight.block_columns && column % weight.block_columns == 0;
       for (int64_t k = 0; k < k_count; k += P::kStepK, w += P::kStepK * weight.row_stride, out += kPanelColumns) {
         const int64_t step_rows = k_count - k < P::kStepK ? k_count - k : P::kStepK;
         Vector words[kUnitVectors];
         if (lanes == kUnit && step_rows == P::kStepK) {
-          if (asks_ahead && k / P::kStepK % WeightWords::kTurn == 0) {
-            PrefetchLine(w + kPanelSteps * P::kStepK * weight.row_stride);
-          }
           P::MakeWords(w, weight.row_stride, words);
         } else {
           Element rows[P::kStepK * kUnit];
@@ -244,14 +252,52 @@ class PanelGemm {
     }
   }
 
-  // The words of a panel, step by step: as MakePanel has left them, or from the weight. kWordStride is that of A's
-  // words, 0 if it is not known beforehand.
+  // Asks for the weight's part of the panel that comes next, a share at a time.
+  class NextPanel {
+   public:
+    static constexpr int64_t kTurn = 8;  // steps between shares
+
+    NextPanel() = default;
+    // `k` may be the end of the weight's.
+    NextPanel(const WeightView& weight, int64_t column, int64_t k, int64_t tiles) {
+      constexpr int64_t kTurnBytes = kTurn * P::kStepK * kRowBytes;
+      const int64_t left = weight.k - k;
+      const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
+      if (weight.row_stride != weight.block_columns || column % weight.block_columns != 0 ||
+          column + kPanelColumns > weight.n || count <= 0) {
+        return;
+      }
+      line_ = static_cast<const char*>(weight.data) + weight.Offset(k, column) * static_cast<int64_t>(sizeof(Element));
+      end_ = line_ + count * kRowBytes;
+      block_bytes_ = weight.block_stride * static_cast<int64_t>(sizeof(Element));
+      portion_bytes_ = (kTurnBytes / kLineBytes + tiles - 1) / tiles * kLineBytes;
+    }
+    inline void Portion() {
+      const char* portion_end = end_ - line_ < portion_bytes_ ? end_ : line_ + portion_bytes_;
+      for (; line_ < portion_end; line_ += kLineBytes) {
+#pragma GCC unroll 16
+        for (int64_t block = 0; block < kBlocks; ++block) {
+          PrefetchLine(line_ + block * block_bytes_);
+        }
+      }
+    }
+
+   private:
+    const char* line_ = nullptr;
+    const char* end_ = nullptr;
+    int64_t block_bytes_ = 0;
+    int64_t portion_bytes_ = 0;
+  };
+
+  // The words of a panel, step by step: as they were left there, or from the weight, or from the weight and left there.
+  // kWordStride is that of A's words, 0 if it is not known beforehand.
   template <int64_t kStride>
   struct PanelWords {
     const uint32_t* panel;
+    NextPanel* next;
     static constexpr int64_t kWordStride = kStride;
-    static constexpr int64_t kTurn = 1;
-    inline void AskAhead() {}
+    static constexpr int64_t kTurn = NextPanel::kTurn;
+    inline void AskAhead() { next->Portion(); }
     inline void Next(Vector* words) {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) words[v] = P::Load(panel + v * P::kLanes);
@@ -262,7 +308,6 @@ class PanelGemm {
    public:
     static constexpr int64_t kWordStride = 0;
     // So many steps of packed rows fill whole lines.
-    static constexpr int64_t kRowBytes = 32;
     static constexpr int64_t kTurn = P::kStepK * kRowBytes < kLineBytes ? kLineBytes / (P::kStepK * kRowBytes) : 1;
 
     WeightWords(const WeightView& weight, int64_t column, int64_t k, bool asks_ahead)
@@ -297,6 +342,27 @@ class PanelGemm {
     const Element* units_[kUnits];
     const int64_t row_stride_;
     const bool asks_ahead_;
+  };
+
+  class MakingWords {
+   public:
+    static constexpr int64_t kWordStride = kPanelSteps;
+    static constexpr int64_t kTurn = NextPanel::kTurn;
+
+    MakingWords(const WeightView& weight, int64_t column, int64_t k, uint32_t* panel, NextPanel* next)
+        : weight_words_(weight, column, k, false), panel_(panel), next_(next) {}
+    inline void AskAhead() { next_->Portion(); }
+    inline void Next(Vector* words) {
+      weight_words_.Next(words);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) P::Store(panel_ + v * P::kLanes, words[v]);
+      panel_ += kPanelColumns;
+    }
+
+   private:
+    WeightWords weight_words_;
+    uint32_t* panel_;
+    NextPanel* next_;
   };
 
   template <class Words>
@@ -358,6 +424,9 @@ void RunPanelGemm(const Args& args) {
     if (args.rows <= P::kWideRows) return PanelGemm<P, Args, P::kTileRows / 2, 2 * P::kTileVectors>::Run(args);
   }
   PanelGemm<P, Args, P::kTileRows, P::kTileVectors>::Run(args);
+  if constexpr (requires { args.streams_c; }) {
+    if (args.streams_c) _mm_sfence();  // streamed stores are ordered by nothing else
+  }
 }
 
 }  // namespace mlap
