@@ -23,6 +23,10 @@ static inline __mmask32 FirstLanes32(int64_t count) {
   return count >= 32 ? 0xffffffffu : (1u << (count < 0 ? 0 : count)) - 1u;
 }
 
+static inline __mmask64 FirstLanes64(int64_t count) {
+  return count >= 64 ? ~0ull : (1ull << (count < 0 ? 0 : count)) - 1ull;
+}
+
 static inline __m512i Joined(__m256i low, __m256i high) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
@@ -70,6 +74,18 @@ struct Bf16Operand {
   static inline void StoreRounded(__m512 sum, int64_t begin, int64_t end, Bf16* c) {
     const __mmask16 mask = static_cast<__mmask16>(FirstLanes16(end) & ~FirstLanes16(begin));
     _mm256_mask_storeu_epi16(c - begin, mask, VectorAvx512::RoundToBf16Bits(sum));
+  }
+
+  // Stores columns [begin, end) of a row of sums to c[0, end - begin), past the caches if it `streams`.
+  static inline void StoreRow(const uint32_t* sums, int64_t begin, int64_t end, Bf16* c, bool streams) {
+    for (int64_t j = begin; j < end; j += 16) {
+      auto* whole = reinterpret_cast<__m256i*>(c + (j - begin));
+      if (streams && end - j >= 16 && reinterpret_cast<uintptr_t>(whole) % sizeof(*whole) == 0) {
+        _mm256_stream_si256(whole, VectorAvx512::RoundToBf16Bits(_mm512_loadu_ps(sums + j)));
+        continue;
+      }
+      StoreRounded(_mm512_maskz_loadu_ps(FirstLanes16(end - j), sums + j), 0, Smaller(end - j, 16), c + (j - begin));
+    }
   }
 
   // Stores columns [begin, end) of rows of 32 sums.

@@ -16,6 +16,7 @@ struct Avx2Tile {
   static constexpr int kTileRows = 6;
   static constexpr int kTileVectors = 2;
   static constexpr int kWideRows = 3;
+  static constexpr int kUnit = 16;
 };
 
 // A word is a binary32.

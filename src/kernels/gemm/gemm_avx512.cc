@@ -16,6 +16,7 @@ struct Avx512Tile {
   static constexpr int kTileRows = 8;
   static constexpr int kTileVectors = 3;
   static constexpr int kWideRows = 0;
+  static constexpr int kUnit = 16;
 };
 
 // A word is a binary32.
@@ -50,15 +51,7 @@ struct Bf16Avx512 : F32Avx512 {
   }
   static inline int32_t RowCorrection(const Bf16*, int64_t) { return 0; }
   static inline void StoreRow(const uint32_t* sums, int64_t begin, int64_t end, Bf16* c, bool streams) {
-    for (int64_t j = begin; j < end; j += 16) {
-      auto* whole = reinterpret_cast<__m256i*>(c + (j - begin));
-      if (streams && end - j >= 16 && reinterpret_cast<uintptr_t>(whole) % sizeof(*whole) == 0) {
-        _mm256_stream_si256(whole, VectorAvx512::RoundToBf16Bits(_mm512_loadu_ps(sums + j)));
-        continue;
-      }
-      const __mmask16 mask = FirstLanes16(end - j);
-      Bf16Operand::StoreRounded(_mm512_maskz_loadu_ps(mask, sums + j), 0, Smaller(end - j, 16), c + (j - begin));
-    }
+    Bf16Operand::StoreRow(sums, begin, end, c, streams);
   }
 };
 

@@ -17,6 +17,7 @@ struct S8AvxVnni {
   static constexpr int kTileRows = 6;
   static constexpr int kTileVectors = 2;
   static constexpr int kWideRows = 3;
+  static constexpr int kUnit = 16;
   static constexpr int kStepK = 4;
 
   static inline Vector Zero() { return _mm256_setzero_si256(); }

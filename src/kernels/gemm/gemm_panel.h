@@ -13,7 +13,8 @@
 //   kWideRows              up to so many rows take tiles of half the rows and twice the vectors
 //   kStepK                 elements of k in a word
 //   Zero, Load, Store, Broadcast, MultiplyAdd(sum, word, word of A)
-//   MakeWords(rows, row_stride, words)  kStepK rows of 16 elements each to 16 words, in registers
+//   kUnit                  columns that MakeWords makes at a time; divides C0 of the type
+//   MakeWords(rows, row_stride, words)  kStepK rows of kUnit elements each to kUnit words, in registers
 //   ExpandRow(a, count, words)  `count` elements of a row of A to words, the last one filled up with zeros
 //   RowCorrection(a, k)      what is taken off every sum of a row
 //   StoreRow(sums, correction, begin, end, c)  for bf16 (sums, begin, end, c, streams): see GemmBf16Args
@@ -57,7 +58,7 @@ class PanelGemm {
   }
 
  private:
-  static constexpr int64_t kUnit = 16;  // columns that MakeWords makes at a time; divides C0 of every type
+  static constexpr int64_t kUnit = P::kUnit;
   static constexpr int kUnitVectors = kUnit / P::kLanes;
   static constexpr int64_t kPanelColumns = kVectors * P::kLanes;
   // 8 to 48 KB of words, which stay in the first-level cache, or nearly, beside a tile's rows of A.
