@@ -42,7 +42,9 @@ class FewRowsBf16 {
   static constexpr int64_t kBlockColumns = Bf16Operand::kBlockColumns;
   static constexpr int64_t kTileK = 32;
   static constexpr int64_t kTileElements = kTileK * kBlockColumns;
-  static constexpr int64_t kPrefetchBytes = 3072;
+  static constexpr int kBlocks = 4;  // column blocks at a time, each a stream of memory: several fetch more than one
+  static constexpr int64_t kGroupColumns = kBlocks * kBlockColumns;
+  static constexpr int64_t kAheadK = 96;  // how far ahead of its use a block is asked for
 
   static constexpr int64_t PaddedK(int64_t k) { return (k + kTileK - 1) / kTileK * kTileK; }
 
@@ -66,21 +68,58 @@ class FewRowsBf16 {
     return args_.rows == 1 ? RunColumns<1>() : RunColumns<2>();
   }
 
-  // Some column blocks at a time, each a stream of memory: several fetch more than one.
   template <int kRows>
   void RunColumns() const {
-    constexpr int kBlocks = 4;
+    if (IsReadInRows()) return RunInRows<kRows>();
+    PrefetchSpreadRows<Element>(weight_, args_.column_begin, args_.column_end);
     const int64_t end = (args_.column_end + kBlockColumns - 1) / kBlockColumns;
-    const int64_t begin = args_.column_begin / kBlockColumns;
-    NextReadPrefetch next(args_.next, (end - begin + kBlocks - 1) / kBlocks * (padded_k_ / kTileK));
-    int64_t block = begin;
-    for (; block + kBlocks <= end; block += kBlocks) RunBlocks<kRows, kBlocks>(block, &next);
-    for (; block + 2 <= end; block += 2) RunBlocks<kRows, 2>(block, &next);
-    if (block < end) RunBlocks<kRows, 1>(block, &next);
+    int64_t block = args_.column_begin / kBlockColumns;
+    for (; block + kBlocks <= end; block += kBlocks) RunBlocks<kRows, kBlocks>(block);
+    for (; block + 2 <= end; block += 2) RunBlocks<kRows, 2>(block);
+    if (block < end) RunBlocks<kRows, 1>(block);
+  }
+
+  bool IsReadInRows() const {
+    const int64_t columns = args_.column_end - args_.column_begin;
+    return is_row_major_ && weight_.k % kTileK == 0 && args_.column_begin % kBlockColumns == 0 &&
+           columns % kGroupColumns == 0 && args_.rows * (padded_k_ + columns) <= kGemmScratchBytes / kFloatBytes;
+  }
+
+  // A weight whose rows of all columns follow each other: 32 rows at a time, a group of columns after the other, asking
+  // for the next one. The sums of all columns wait in memory meanwhile.
+  template <int kRows>
+  void RunInRows() const {
+    const int64_t groups = (args_.column_end - args_.column_begin) / kGroupColumns;
+    float* all_sums = a_ + kRows * padded_k_;
+    for (int64_t k = 0; k < weight_.k; k += kTileK) {
+      const Bf16* w = static_cast<const Bf16*>(weight_.data) + k * weight_.row_stride + args_.column_begin;
+      for (int64_t group = 0; group < groups; ++group) {
+        float* group_sums = all_sums + group * kRows * kGroupColumns;
+        __m512 sums[kRows][kBlocks];
+#pragma GCC unroll 4
+        for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 4
+          for (int b = 0; b < kBlocks; ++b) {
+            sums[m][b] = k == 0 ? _mm512_setzero_ps() : _mm512_load_ps(group_sums + (m * kBlocks + b) * 16);
+          }
+        }
+        const int64_t next = group + 1 < groups ? (group + 1) * kGroupColumns : kTileK * weight_.row_stride;
+        AddTile<kRows, kBlocks, TileIn::kRows>(w + group * kGroupColumns, weight_.row_stride, a_ + k, w + next, sums);
+        if (k + kTileK == weight_.k) {
+          StoreBlocks<kRows, kBlocks>(args_.column_begin / kBlockColumns + group * kBlocks, sums);
+          continue;
+        }
+#pragma GCC unroll 4
+        for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 4
+          for (int b = 0; b < kBlocks; ++b) _mm512_store_ps(group_sums + (m * kBlocks + b) * 16, sums[m][b]);
+        }
+      }
+    }
   }
 
   template <int kRows, int kBlocks>
-  void RunBlocks(int64_t first_block, NextReadPrefetch* next) const {
+  void RunBlocks(int64_t first_block) const {
     __m512 sums[kRows][kBlocks];
 #pragma GCC unroll 4
     for (int m = 0; m < kRows; ++m) {
@@ -90,14 +129,20 @@ class FewRowsBf16 {
     const bool has_all_columns = (first_block + kBlocks) * kBlockColumns <= weight_.n;
     const bool reads_weight = has_all_columns && (is_packed_ || is_row_major_);
     const Bf16* w = static_cast<const Bf16*>(weight_.data) + first_block * weight_.block_stride;
+    const bool is_last = (first_block + kBlocks) * kBlockColumns >= args_.column_end;
+    const Bf16* next_w = is_last ? w : w + kBlocks * weight_.block_stride;
     int64_t k = 0;
     if (reads_weight) {
       for (; k + kTileK <= weight_.k; k += kTileK) {
-        next->Portion();
         if (is_packed_) {
-          AddTile<kRows, kBlocks, TileIn::kPackedWeight>(w + k * kBlockColumns, weight_.block_stride, a_ + k, sums);
+          const int64_t soon = k + kAheadK;
+          const Bf16* soon_tile =
+              soon < weight_.k ? w + soon * kBlockColumns : next_w + (soon - weight_.k) * kBlockColumns;
+          AddTile<kRows, kBlocks, TileIn::kPackedWeight>(w + k * kBlockColumns, weight_.block_stride, a_ + k, soon_tile,
+                                                         sums);
         } else {
-          AddTile<kRows, kBlocks, TileIn::kRows>(w + k * weight_.row_stride, weight_.row_stride, a_ + k, sums);
+          const Bf16* tile = w + k * weight_.row_stride;
+          AddTile<kRows, kBlocks, TileIn::kRows>(tile, weight_.row_stride, a_ + k, tile, sums);
         }
       }
     }
@@ -105,17 +150,18 @@ class FewRowsBf16 {
       // What lies past the weight is zero.
       alignas(64) Bf16 tile[kBlocks * kTileElements];
       CopyTile<kBlocks>(first_block, k, tile);
-      AddTile<kRows, kBlocks, TileIn::kCopy>(tile, kTileElements, a_ + k, sums);
+      AddTile<kRows, kBlocks, TileIn::kCopy>(tile, kTileElements, a_ + k, tile, sums);
     }
     StoreBlocks<kRows, kBlocks>(first_block, sums);
   }
 
   // Where 32 k of some blocks lie: in blocks of adjacent rows of 16, `stride` from block to block, of the weight or of
-  // a copy; or in rows of all columns, `stride` from row to row.
+  // a copy; or in rows of all columns, `stride` from row to row. `soon` is asked for in the same order.
   enum class TileIn { kPackedWeight, kRows, kCopy };
 
   template <int kRows, int kBlocks, TileIn kPlace>
-  inline void AddTile(const Bf16* w, int64_t stride, const float* a, __m512 (&sums)[kRows][kBlocks]) const {
+  inline void AddTile(const Bf16* w, int64_t stride, const float* a, const Bf16* soon,
+                      __m512 (&sums)[kRows][kBlocks]) const {
     __m512 even[kRows][kBlocks], odd[kRows][kBlocks];
 #pragma GCC unroll 4
     for (int m = 0; m < kRows; ++m) {
@@ -128,11 +174,15 @@ class FewRowsBf16 {
         __m512 even_w, odd_w;
         if constexpr (kPlace != TileIn::kRows) {
           const Bf16* rows = w + b * stride + k * kBlockColumns;
-          if (kPlace == TileIn::kPackedWeight) PrefetchLine(reinterpret_cast<const char*>(rows) + kPrefetchBytes);
+          if (kPlace == TileIn::kPackedWeight) PrefetchLine(soon + b * stride + k * kBlockColumns);
           const __m512i line = _mm512_loadu_si512(rows);
           even_w = LowHalf(line);
           odd_w = HighHalf(line);
         } else {
+          if (b % 2 == 0) {
+            PrefetchLine(soon + k * stride + b * kBlockColumns);
+            PrefetchLine(soon + (k + 1) * stride + b * kBlockColumns);
+          }
           even_w = Widened(w + k * stride + b * kBlockColumns);
           odd_w = Widened(w + (k + 1) * stride + b * kBlockColumns);
         }

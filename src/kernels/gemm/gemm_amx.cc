@@ -482,10 +482,10 @@ class PanelProduct {
 
 template <class Tiles, class Args>
 void Gemm(const Args& args) {
-  PrefetchSpreadRows<typename Tiles::Operand::Element>(args.weight, args.column_begin, args.column_end);
   if constexpr (requires { Tiles::FewRows::Run(args); }) {
     if (Tiles::FewRows::Takes(args)) return Tiles::FewRows::Run(args);
   }
+  PrefetchSpreadRows<typename Tiles::Operand::Element>(args.weight, args.column_begin, args.column_end);
   PanelProduct<Tiles, Args>(args).Run();
   ReleaseTiles();
   if constexpr (requires { args.streams_c; }) {

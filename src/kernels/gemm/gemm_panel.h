@@ -41,28 +41,27 @@ class PanelGemm {
   using Element = typename P::Element;
   using Vector = typename P::Vector;
 
+  static constexpr int64_t kPanelColumns = kVectors * P::kLanes;
+
   static void Run(const Args& args) {
-    PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
-    NextRead next = {};
-    if constexpr (requires { args.next; }) next = args.next;
-    if (!kIsScaled && args.rows <= kTileRows) return RunStream(args);
-    NextReadPrefetch next_read(next, CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
-                                         CeilDiv(args.weight.k, kPanelSteps * P::kStepK) *
-                                         CeilDiv(args.rows, kTileRows));
-    for (int64_t row = 0; row < args.rows; row += kBlockRows) {
-      const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
-      for (int64_t column = args.column_begin / kUnit * kUnit; column < args.column_end; column += kGroupColumns) {
-        RunGroup(args, column, row, rows, &next_read);
-      }
+    if (!kIsScaled && args.rows <= kTileRows) {
+      RunStream(args);
+    } else {
+      PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
+      RunGroups(args);
+    }
+    if constexpr (requires { args.streams_c; }) {
+      if (args.streams_c) _mm_sfence();  // streamed stores are ordered by nothing else
     }
   }
 
  private:
   static constexpr int64_t kUnit = P::kUnit;
   static constexpr int kUnitVectors = kUnit / P::kLanes;
-  static constexpr int64_t kPanelColumns = kVectors * P::kLanes;
   // 8 to 48 KB of words, which stay in the first-level cache, or nearly, beside a tile's rows of A.
   static constexpr int64_t kPanelSteps = 128;
+  // Rows that are apart are walked so many steps at a time, if a panel has a whole line of each.
+  static constexpr int64_t kSpreadSteps = 64 / P::kStepK;
   // Rows of A are widened once for a group of panels: both, and the sums, wait in the second-level cache.
   static constexpr int64_t kBlockRows = 256;
   static constexpr int64_t kGroupPanels = 192 / kPanelColumns;
@@ -77,6 +76,7 @@ class PanelGemm {
   // more comes too early.
   static constexpr int64_t kStreamedBytes = 6144;
   static constexpr int64_t kPrefetchBytes = kStreamedBytes / kBlocks;
+  static constexpr bool kHasWholeLines = kPanelColumns * static_cast<int64_t>(sizeof(Element)) >= kLineBytes;
 
   struct alignas(64) Scratch {
     uint32_t sums[kGroupPanels][kBlockRows * kPanelColumns];
@@ -84,6 +84,20 @@ class PanelGemm {
     uint32_t words[kBlockRows * kPanelSteps];
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
+
+  static void RunGroups(const Args& args) {
+    NextRead next = {};
+    if constexpr (requires { args.next; }) next = args.next;
+    NextReadPrefetch next_read(next, CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
+                                         CeilDiv(args.weight.k, kPanelSteps * P::kStepK) *
+                                         CeilDiv(args.rows, kTileRows));
+    for (int64_t row = 0; row < args.rows; row += kBlockRows) {
+      const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
+      for (int64_t column = args.column_begin / kUnit * kUnit; column < args.column_end; column += kGroupColumns) {
+        RunGroup(args, column, row, rows, &next_read);
+      }
+    }
+  }
 
   // Columns [first_column, first_column + kGroupColumns) as far as they are asked for.
   static void RunGroup(const Args& args, int64_t first_column, int64_t row_begin, int64_t rows,
@@ -149,7 +163,14 @@ class PanelGemm {
     auto* scratch = static_cast<Scratch*>(args.scratch);
     constexpr int64_t kWords = sizeof(scratch->words) / sizeof(uint32_t);
     constexpr int64_t kSums = sizeof(scratch->sums) / sizeof(uint32_t);
-    const int64_t most_steps = (kWords / args.rows - 16) / kPanelSteps * kPanelSteps;
+    int64_t most_steps = (kWords / args.rows - 16) / kPanelSteps * kPanelSteps;
+    if (args.weight.row_stride != args.weight.block_columns) {
+      if (kHasWholeLines) {
+        most_steps = kSpreadSteps;
+      } else {
+        PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
+      }
+    }
     const int64_t most_columns = kSums / args.rows / kPanelColumns * kPanelColumns;
     int32_t corrections[kTileRows];
     for (int64_t m = 0; m < args.rows; ++m) {
@@ -166,7 +187,10 @@ class PanelGemm {
         uint32_t* sums = scratch->sums[0];
         for (int64_t column = first; column < column_end; column += kPanelColumns, sums += args.rows * kPanelColumns) {
           if (column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
-            RunTile(WeightWords(args.weight, column, k, true), scratch->words, stride, args.rows, steps, k == 0, sums);
+            const bool is_last = column + kPanelColumns >= column_end;
+            const WeightWords words(args.weight, column, k, k + count, is_last ? first : column + kPanelColumns,
+                                    is_last ? k + count : k);
+            RunTile(words, scratch->words, stride, args.rows, steps, k == 0, sums);
             continue;
           }
           // The weight ends here.
@@ -311,22 +335,40 @@ class PanelGemm {
     // So many steps of packed rows fill whole lines.
     static constexpr int64_t kTurn = P::kStepK * kRowBytes < kLineBytes ? kLineBytes / (P::kStepK * kRowBytes) : 1;
 
-    WeightWords(const WeightView& weight, int64_t column, int64_t k, bool asks_ahead)
-        : row_stride_(weight.row_stride), asks_ahead_(asks_ahead && weight.row_stride == weight.block_columns) {
+    // Asks for nothing.
+    WeightWords(const WeightView& weight, int64_t column, int64_t k) : row_stride_(weight.row_stride) {
 #pragma GCC unroll 16
       for (int unit = 0; unit < kUnits; ++unit) {
-        const int64_t first = column + unit * kUnit;
-        units_[unit] = static_cast<const Element*>(weight.data) + weight.Offset(k, first);
+        units_[unit] = static_cast<const Element*>(weight.data) + weight.Offset(k, column + unit * kUnit);
       }
     }
-    // The lines of the next kTurn steps, some time ahead; once for the units of a block.
+    // Words of k [k, k_end), after which those of the panel at (next_k, next_column) are read.
+    WeightWords(const WeightView& weight, int64_t column, int64_t k, int64_t k_end, int64_t next_column, int64_t next_k)
+        : WeightWords(weight, column, k) {
+      is_packed_ = weight.row_stride == weight.block_columns;
+      const int64_t to_next = (weight.Offset(next_k, next_column) - weight.Offset(k, column)) * kElementBytes;
+      const int64_t k_bytes = (k_end - k) * kRowBytes;
+      then_bytes_ = is_packed_ ? kPrefetchBytes + to_next - k_bytes : to_next;
+      ahead_bytes_ = is_packed_ && k_bytes > kPrefetchBytes ? kPrefetchBytes : then_bytes_;
+      turns_ = (k_bytes - kPrefetchBytes) / (kTurn * P::kStepK * kRowBytes);
+    }
+    // The lines of the next kTurn steps, some time ahead; once for the units of a block. Rows that are apart are asked
+    // for in the next panel, a panel's columns of each.
     inline void AskAhead() {
-      constexpr int kBlockUnits = kRowBytes / static_cast<int>(sizeof(Element)) / kUnit;
-      if (!asks_ahead_) return;
+      if (is_packed_) {
+        constexpr int kBlockUnits = kRowBytes / static_cast<int>(sizeof(Element)) / kUnit;
 #pragma GCC unroll 16
-      for (int unit = 0; unit < kUnits; unit += kBlockUnits) {
-        for (int64_t byte = 0; byte < kTurn * P::kStepK * kRowBytes; byte += kLineBytes) {
-          PrefetchLine(reinterpret_cast<const char*>(units_[unit]) + kPrefetchBytes + byte);
+        for (int unit = 0; unit < kUnits; unit += kBlockUnits) {
+          for (int64_t byte = 0; byte < kTurn * P::kStepK * kRowBytes; byte += kLineBytes) {
+            PrefetchLine(reinterpret_cast<const char*>(units_[unit]) + ahead_bytes_ + byte);
+          }
+        }
+        if (--turns_ == 0) ahead_bytes_ = then_bytes_;
+      } else if (kHasWholeLines) {
+        for (int64_t row = 0; row < kTurn * P::kStepK; ++row) {
+          for (int64_t byte = 0; byte < kPanelColumns * kElementBytes; byte += kLineBytes) {
+            PrefetchLine(reinterpret_cast<const char*>(units_[0] + row * row_stride_) + ahead_bytes_ + byte);
+          }
         }
       }
     }
@@ -340,9 +382,14 @@ class PanelGemm {
 
    private:
     static constexpr int kUnits = kPanelColumns / kUnit;
+    static constexpr int64_t kElementBytes = static_cast<int64_t>(sizeof(Element));
+
     const Element* units_[kUnits];
     const int64_t row_stride_;
-    const bool asks_ahead_;
+    bool is_packed_ = false;
+    int64_t ahead_bytes_ = 0;
+    int64_t turns_ = 0;  // until ahead_bytes_ changes
+    int64_t then_bytes_ = 0;
   };
 
   class MakingWords {
@@ -351,7 +398,7 @@ class PanelGemm {
     static constexpr int64_t kTurn = NextPanel::kTurn;
 
     MakingWords(const WeightView& weight, int64_t column, int64_t k, uint32_t* panel, NextPanel* next)
-        : weight_words_(weight, column, k, false), panel_(panel), next_(next) {}
+        : weight_words_(weight, column, k), panel_(panel), next_(next) {}
     inline void AskAhead() { next_->Portion(); }
     inline void Next(Vector* words) {
       weight_words_.Next(words);
@@ -421,13 +468,28 @@ class PanelGemm {
 // A policy's kernel.
 template <class P, class Args>
 void RunPanelGemm(const Args& args) {
+  using Whole = PanelGemm<P, Args, P::kTileRows, P::kTileVectors>;
   if constexpr (P::kWideRows > 0) {
     if (args.rows <= P::kWideRows) return PanelGemm<P, Args, P::kTileRows / 2, 2 * P::kTileVectors>::Run(args);
   }
-  PanelGemm<P, Args, P::kTileRows, P::kTileVectors>::Run(args);
-  if constexpr (requires { args.streams_c; }) {
-    if (args.streams_c) _mm_sfence();  // streamed stores are ordered by nothing else
+  constexpr int kNarrow = 2;  // vectors of a panel behind the whole ones, if no more are left
+  if constexpr (P::kTileVectors > kNarrow) {
+    const int64_t columns = args.column_end - args.column_begin / P::kUnit * P::kUnit;
+    const int64_t rest = columns % Whole::kPanelColumns;
+    if (rest > 0 && rest <= kNarrow * P::kLanes) {
+      Args last = args;
+      last.column_begin = args.column_end - rest > args.column_begin ? args.column_end - rest : args.column_begin;
+      last.c += last.column_begin - args.column_begin;
+      if (last.column_begin > args.column_begin) {
+        Args whole = args;
+        whole.column_end = last.column_begin;
+        Whole::Run(whole);
+      }
+      PanelGemm<P, Args, P::kTileRows, kNarrow>::Run(last);
+      return;
+    }
   }
+  Whole::Run(args);
 }
 
 }  // namespace mlap
