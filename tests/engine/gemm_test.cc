@@ -138,7 +138,7 @@ Bf16 AnyBf16(RandomValues* random, int percent) {
 // Few rows may take another way through the processor than many: they have to be the same bits whatever the values and
 // wherever k ends.
 TEST_P(GemmTest, FewRowsAreTheBitsOfMany) {
-  constexpr int64_t kRows = 70, kN = 83;
+  constexpr int64_t kRows = 70, kN = 131;
   RandomValues random(6);
   for (const bool is_nz : {true, false}) {
     for (const int percent : {0, 2, 100}) {
@@ -151,18 +151,22 @@ TEST_P(GemmTest, FewRowsAreTheBitsOfMany) {
         for (Bf16& x : a) x = AnyBf16(&random, percent);
         GetParam().table.gemm_bf16.run({a.data(), k, kRows, view, 0, kN, many.data(), kN, Scratch()});
         for (const int64_t rows : {1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 48, 49, 64, 65}) {
-          const int64_t begin = rows % 5 * 7, end = kN - rows % 7, columns = end - begin;
-          std::vector<Bf16> few(static_cast<size_t>(rows * columns));
-          for (int64_t first = 0; first + rows <= kRows; first += 19) {
-            GetParam().table.gemm_bf16.run(
-                {a.data() + first * k, k, rows, view, begin, end, few.data(), columns, Scratch()});
-            for (int64_t m = 0; m < rows; ++m) {
-              ASSERT_EQ(std::memcmp(&few[static_cast<size_t>(m * columns)],
-                                    &many[static_cast<size_t>((first + m) * kN + begin)],
-                                    static_cast<size_t>(columns) * sizeof(Bf16)),
-                        0)
-                  << "row " << first << " + " << m << " of " << rows << ", k " << k << ", nz " << is_nz << ", "
-                  << percent << " % of any bits";
+          // Part of a block, and whole ones, of which several fill a row of lines.
+          const int64_t ranges[][2] = {{rows % 5 * 7, kN - rows % 7}, {0, 128}, {16, 80}};
+          for (const auto& [begin, end] : ranges) {
+            const int64_t columns = end - begin;
+            std::vector<Bf16> few(static_cast<size_t>(rows * columns));
+            for (int64_t first = 0; first + rows <= kRows; first += 19) {
+              GetParam().table.gemm_bf16.run(
+                  {a.data() + first * k, k, rows, view, begin, end, few.data(), columns, Scratch()});
+              for (int64_t m = 0; m < rows; ++m) {
+                ASSERT_EQ(std::memcmp(&few[static_cast<size_t>(m * columns)],
+                                      &many[static_cast<size_t>((first + m) * kN + begin)],
+                                      static_cast<size_t>(columns) * sizeof(Bf16)),
+                          0)
+                    << "row " << first << " + " << m << " of " << rows << ", k " << k << ", columns [" << begin << ", "
+                    << end << "), nz " << is_nz << ", " << percent << " % of any bits";
+              }
             }
           }
         }
