@@ -24,14 +24,19 @@ inline void Pause() {
 #endif
 }
 
-// Spins until `done` holds or the spin time is over; returns whether it holds.
+// Spins until `done` holds or the spin time is over; returns whether it holds. Whoever `yields` its processor as it
+// waits leaves it to a thread that has something to do.
 template <typename Done>
-bool SpinUntil(Done done) {
+bool SpinUntil(bool yields, Done done) {
   const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 64; ++i) {
       if (done()) return true;
-      Pause();
+      if (yields) {
+        sched_yield();
+      } else {
+        Pause();
+      }
     }
   } while (std::chrono::steady_clock::now() < deadline);
   return false;
@@ -39,6 +44,12 @@ bool SpinUntil(Done done) {
 
 // The processors that the process may use, whatever single threads are pinned to.
 bool FindProcessCpus(cpu_set_t* cpus) { return sched_getaffinity(getpid(), sizeof(*cpus), cpus) == 0; }
+
+// Whether threads have to share the processors of the process.
+bool IsCrowded(int num_threads) {
+  cpu_set_t cpus;
+  return FindProcessCpus(&cpus) && CPU_COUNT(&cpus) < num_threads;
+}
 
 // Lets the calling thread run on every processor of the process.
 void RunAnywhere() {
@@ -48,7 +59,7 @@ void RunAnywhere() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_workers) : process_(getpid()) {
+ThreadPool::ThreadPool(int num_workers) : process_(getpid()), is_crowded_(IsCrowded(num_workers)) {
   // Signals of the program are none of the pool's business: its threads start, and stay, with all of them blocked.
   sigset_t all, before;
   sigfillset(&all);
@@ -87,7 +98,7 @@ void ThreadPool::RunTasks(int worker) {
 // Waits for a region later than `seen`; false when the pool stops.
 bool ThreadPool::AwaitRegion(uint64_t seen) {
   const auto changed = [&] { return region_.load() != seen || stop_.load(); };
-  if (!SpinUntil(changed)) {
+  if (!SpinUntil(is_crowded_, changed)) {
     std::unique_lock<std::mutex> lock(sleep_mutex_);
     sleepers_.fetch_add(1);
     wake_.wait(lock, changed);
@@ -142,7 +153,8 @@ void ThreadPool::ParallelFor(int64_t num_tasks, TaskBody body) {
   RunTasks(0);
   // Every worker passes through every region, so that none can still look at this region's tasks afterwards.
   while (workers_busy_.load(std::memory_order_acquire) != 0) {
-    if (!SpinUntil([&] { return workers_busy_.load(std::memory_order_acquire) == 0; })) std::this_thread::yield();
+    const auto done = [&] { return workers_busy_.load(std::memory_order_acquire) == 0; };
+    if (!SpinUntil(is_crowded_, done)) std::this_thread::yield();
   }
 }
 

@@ -18,7 +18,8 @@
 namespace mlap {
 
 // The calling thread is worker 0; num_workers - 1 threads are started on construction. Threads that wait spin for some
-// microseconds, then sleep. Concurrent callers take turns, so that two streams do not oversubscribe the machine.
+// microseconds, then sleep; more threads than processors yield them as they spin. Concurrent callers take turns, so
+// that two streams do not oversubscribe the machine.
 class ThreadPool final : public Executor {
  public:
   // Starts as many of the num_workers - 1 threads as the system allows.
@@ -41,6 +42,7 @@ class ThreadPool final : public Executor {
   void KeepWorkersOffThisCpu();
 
   const pid_t process_;
+  const bool is_crowded_;
   std::mutex region_owner_;  // held by the caller for the whole of its region
 
   // The region, written by its owner before `region_` is advanced.
