@@ -27,11 +27,11 @@ class FewRowsBf16 {
     return args.rows <= kMostRows && args.rows * PaddedK(args.weight.k) <= kGemmScratchBytes / kFloatBytes;
   }
 
-  // Not inlined, as nothing may be computed under another rule for denormals.
+  // Not inlined, as nothing may be computed under other rules for denormals and rounding.
   __attribute__((noinline)) static void Run(const GemmBf16Args& args) {
-    constexpr unsigned kDenormalsAreZero = 0x0040, kFlushToZero = 0x8000;
+    constexpr unsigned kAllMaskedToNearest = 0x1f80, kDenormalsAreZero = 0x0040, kFlushToZero = 0x8000;
     const unsigned before = _mm_getcsr();
-    _mm_setcsr(before | kDenormalsAreZero | kFlushToZero);
+    _mm_setcsr(kAllMaskedToNearest | kDenormalsAreZero | kFlushToZero);
     FewRowsBf16(args).RunRows();
     _mm_setcsr(before);
   }

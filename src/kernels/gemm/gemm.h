@@ -2,6 +2,8 @@
 //
 // Every output element has one accumulation chain over ascending k, held in one accumulator. The chain is the same for
 // any number of rows, any column range and any tile, so that a token's result depends on nothing but the token.
+//
+// There is at least one row, one k and one column.
 #ifndef MLAP_KERNELS_GEMM_GEMM_H_
 #define MLAP_KERNELS_GEMM_GEMM_H_
 

@@ -485,6 +485,7 @@ void RunPanelGemm(const Args& args) {
         whole.column_end = last.column_begin;
         Whole::Run(whole);
       }
+      if constexpr (requires { last.next; }) last.next = {};
       PanelGemm<P, Args, P::kTileRows, kNarrow>::Run(last);
       return;
     }
