@@ -288,11 +288,14 @@ class PanelGemm {
       constexpr int64_t kTurnBytes = kTurn * P::kStepK * kRowBytes;
       const int64_t left = weight.k - k;
       const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
-      if (weight.row_stride != weight.block_columns || column % weight.block_columns != 0 ||
-          column + kPanelColumns > weight.n || count <= 0) {
+      const int64_t in_block = column % weight.block_columns;
+      const bool has_been_asked_for = in_block > 0 && kPanelColumns < weight.block_columns;
+      if (weight.row_stride != weight.block_columns || has_been_asked_for || column + kPanelColumns > weight.n ||
+          count <= 0) {
         return;
       }
-      line_ = static_cast<const char*>(weight.data) + weight.Offset(k, column) * static_cast<int64_t>(sizeof(Element));
+      line_ = static_cast<const char*>(weight.data) +
+              weight.Offset(k, column - in_block) * static_cast<int64_t>(sizeof(Element));
       end_ = line_ + count * kRowBytes;
       block_bytes_ = weight.block_stride * static_cast<int64_t>(sizeof(Element));
       portion_bytes_ = (kTurnBytes / kLineBytes + tiles - 1) / tiles * kLineBytes;
