@@ -32,6 +32,8 @@ struct WeightView {
   int64_t block_stride = 0;   // elements
   int64_t row_stride = 0;     // elements
 
+  // Whether the rows of a block follow each other without a gap, as in FRACTAL_NZ.
+  constexpr bool HasAdjacentRows() const { return row_stride == block_columns; }
   constexpr int64_t Offset(int64_t i, int64_t j) const {
     return (j / block_columns) * block_stride + i * row_stride + j % block_columns;
   }

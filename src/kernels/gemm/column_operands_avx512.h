@@ -88,15 +88,11 @@ struct Bf16Operand {
     }
   }
 
-  // Stores columns [begin, end) of rows of 32 sums.
+  // Stores columns [begin, end) of some rows of sums.
   static inline void StoreRows(const int32_t* sums, int64_t sum_stride, int64_t rows, int64_t begin, int64_t end,
                                Bf16* c, int64_t c_stride) {
     for (int64_t m = 0; m < rows; ++m, sums += sum_stride, c += c_stride) {
-      if (begin < 16) StoreRounded(_mm512_castsi512_ps(_mm512_load_si512(sums)), begin, Smaller(end, 16), c);
-      if (end > 16) {
-        const int64_t first = Larger(begin - 16, 0);
-        StoreRounded(_mm512_castsi512_ps(_mm512_load_si512(sums + 16)), first, end - 16, c + Larger(16 - begin, 0));
-      }
+      StoreRow(reinterpret_cast<const uint32_t*>(sums), begin, end, c, false);
     }
   }
 };

@@ -67,8 +67,7 @@ class PanelGemm {
   static constexpr int64_t kGroupPanels = 192 / kPanelColumns;
   static constexpr int64_t kGroupColumns = kGroupPanels * kPanelColumns;
   static_assert(kPanelColumns % kUnit == 0);
-  static constexpr int64_t kRowBytes = 32;  // of a block, whatever the type
-  static constexpr int64_t kBlocks = CeilDiv(kPanelColumns * static_cast<int64_t>(sizeof(Element)), kRowBytes);
+  static constexpr int64_t kBlocks = CeilDiv(kPanelColumns * static_cast<int64_t>(sizeof(Element)), kFractalRowBytes);
   static constexpr bool kIsScaled = requires { P::Multiply; };
   static_assert(!kIsScaled || (P::kStepK == 1 && kPanelSteps % kMxGroup == 0));
 
@@ -164,12 +163,10 @@ class PanelGemm {
     constexpr int64_t kWords = sizeof(scratch->words) / sizeof(uint32_t);
     constexpr int64_t kSums = sizeof(scratch->sums) / sizeof(uint32_t);
     int64_t most_steps = (kWords / args.rows - 16) / kPanelSteps * kPanelSteps;
-    if (args.weight.row_stride != args.weight.block_columns) {
-      if (kHasWholeLines) {
-        most_steps = kSpreadSteps;
-      } else {
-        PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
-      }
+    if (!kHasWholeLines) {
+      PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
+    } else if (!args.weight.HasAdjacentRows()) {
+      most_steps = kSpreadSteps;
     }
     const int64_t most_columns = kSums / args.rows / kPanelColumns * kPanelColumns;
     int32_t corrections[kTileRows];
@@ -285,18 +282,17 @@ class PanelGemm {
     NextPanel() = default;
     // `k` may be the end of the weight's.
     NextPanel(const WeightView& weight, int64_t column, int64_t k, int64_t tiles) {
-      constexpr int64_t kTurnBytes = kTurn * P::kStepK * kRowBytes;
+      constexpr int64_t kTurnBytes = kTurn * P::kStepK * kFractalRowBytes;
       const int64_t left = weight.k - k;
       const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
       const int64_t in_block = column % weight.block_columns;
       const bool has_been_asked_for = in_block > 0 && kPanelColumns < weight.block_columns;
-      if (weight.row_stride != weight.block_columns || has_been_asked_for || column + kPanelColumns > weight.n ||
-          count <= 0) {
+      if (!weight.HasAdjacentRows() || has_been_asked_for || column + kPanelColumns > weight.n || count <= 0) {
         return;
       }
       line_ = static_cast<const char*>(weight.data) +
               weight.Offset(k, column - in_block) * static_cast<int64_t>(sizeof(Element));
-      end_ = line_ + count * kRowBytes;
+      end_ = line_ + count * kFractalRowBytes;
       block_bytes_ = weight.block_stride * static_cast<int64_t>(sizeof(Element));
       portion_bytes_ = (kTurnBytes / kLineBytes + tiles - 1) / tiles * kLineBytes;
     }
@@ -336,7 +332,8 @@ class PanelGemm {
    public:
     static constexpr int64_t kWordStride = 0;
     // So many steps of packed rows fill whole lines.
-    static constexpr int64_t kTurn = P::kStepK * kRowBytes < kLineBytes ? kLineBytes / (P::kStepK * kRowBytes) : 1;
+    static constexpr int64_t kTurn =
+        P::kStepK * kFractalRowBytes < kLineBytes ? kLineBytes / (P::kStepK * kFractalRowBytes) : 1;
 
     // Asks for nothing.
     WeightWords(const WeightView& weight, int64_t column, int64_t k) : row_stride_(weight.row_stride) {
@@ -348,21 +345,21 @@ class PanelGemm {
     // Words of k [k, k_end), after which those of the panel at (next_k, next_column) are read.
     WeightWords(const WeightView& weight, int64_t column, int64_t k, int64_t k_end, int64_t next_column, int64_t next_k)
         : WeightWords(weight, column, k) {
-      is_packed_ = weight.row_stride == weight.block_columns;
+      is_packed_ = weight.HasAdjacentRows();
       const int64_t to_next = (weight.Offset(next_k, next_column) - weight.Offset(k, column)) * kElementBytes;
-      const int64_t k_bytes = (k_end - k) * kRowBytes;
+      const int64_t k_bytes = (k_end - k) * kFractalRowBytes;
       then_bytes_ = is_packed_ ? kPrefetchBytes + to_next - k_bytes : to_next;
       ahead_bytes_ = is_packed_ && k_bytes > kPrefetchBytes ? kPrefetchBytes : then_bytes_;
-      turns_ = (k_bytes - kPrefetchBytes) / (kTurn * P::kStepK * kRowBytes);
+      turns_ = (k_bytes - kPrefetchBytes) / (kTurn * P::kStepK * kFractalRowBytes);
     }
     // The lines of the next kTurn steps, some time ahead; once for the units of a block. Rows that are apart are asked
     // for in the next panel, a panel's columns of each.
     inline void AskAhead() {
       if (is_packed_) {
-        constexpr int kBlockUnits = kRowBytes / static_cast<int>(sizeof(Element)) / kUnit;
+        constexpr int kBlockUnits = kFractalRowBytes / static_cast<int>(sizeof(Element)) / kUnit;
 #pragma GCC unroll 16
         for (int unit = 0; unit < kUnits; unit += kBlockUnits) {
-          for (int64_t byte = 0; byte < kTurn * P::kStepK * kRowBytes; byte += kLineBytes) {
+          for (int64_t byte = 0; byte < kTurn * P::kStepK * kFractalRowBytes; byte += kLineBytes) {
             PrefetchLine(reinterpret_cast<const char*>(units_[unit]) + ahead_bytes_ + byte);
           }
         }

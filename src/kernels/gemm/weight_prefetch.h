@@ -20,7 +20,7 @@ static inline void PrefetchLine(const void* address) { __asm__ volatile("prefetc
 // it a few columns at a time, and would touch every line with a jump between.
 template <class Element>
 static inline void PrefetchSpreadRows(const WeightView& weight, int64_t column_begin, int64_t column_end) {
-  if (weight.row_stride == weight.block_columns) return;
+  if (weight.HasAdjacentRows()) return;
   constexpr auto kElementBytes = static_cast<int64_t>(sizeof(Element));
   const char* row = static_cast<const char*>(weight.data) + column_begin * kElementBytes;
   const int64_t row_bytes = (column_end - column_begin) * kElementBytes;
