@@ -112,7 +112,8 @@ mlap_status Run(mlap_context* handle, const mlap_weights* weights_handle, const 
   Status status = BindRunArgs(*weights, args, &call);
   PrologPlan plan;
   if (status.ok()) {
-    status = PlanProlog(call.args.shape, call.args.mode, context->pool->num_workers(), &plan);
+    status = PlanProlog(call.args.shape, call.args.mode, context->pool->num_workers(), &plan,
+                        context->kernels.table.task_columns);
   }
   if (!status.ok()) return FailFunction(kFunction, status);
   if (call.args.shape.tokens == 0) return MLAP_OK;

@@ -14,9 +14,10 @@ namespace {
 // Enough tokens that streaming all weights again for the next block is a small part of the block's arithmetic; it
 // bounds the workspace to about 10 MB.
 constexpr int64_t kTokenBlock = 1024;
-// Columns of one task of a product: a few panels of the kernels, fewer where many workers would wait for the last task.
-constexpr int64_t kMostColumns = 96;
+// Columns of one task of a product: fewer than the kernels take where many workers would wait for the last task.
 constexpr int64_t kFewestColumns = 32;
+// From so many tokens on the kernels' own number of columns pays.
+constexpr int64_t kManyTokens = 192;
 constexpr int64_t kTasksPerWorker = 4;
 // Below this a region with a barrier costs more than the norms.
 constexpr int64_t kNormTokens = 8;
@@ -30,9 +31,9 @@ constexpr int64_t kFewestHeadTokens = 64;
 constexpr int64_t kStreamedQueryBytes = 2 << 20;
 
 // Columns per task such that `columns` make enough tasks for all workers.
-int64_t ColumnsPerTask(int64_t columns, int64_t workers) {
+int64_t ColumnsPerTask(int64_t columns, int64_t workers, int64_t most_columns) {
   const int64_t wanted = columns / (workers * kTasksPerWorker) / kFewestColumns * kFewestColumns;
-  return std::clamp(wanted, kFewestColumns, kMostColumns);
+  return std::clamp(wanted, kFewestColumns, most_columns);
 }
 
 // The distance of rows that are read side by side: an odd number of lines, so that they do not meet in a few sets of
@@ -75,7 +76,8 @@ bool SizesFit(const PrologShape& shape) {
 
 }  // namespace
 
-Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_workers, PrologPlan* plan) {
+Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_workers, PrologPlan* plan,
+                  int64_t task_columns) {
   struct Named {
     const char* name;
     int64_t value;
@@ -108,7 +110,8 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   PrologPlan result;
   result.num_workers = std::max(num_workers, 1);
   result.token_block = std::min(shape.tokens, kTokenBlock);
-  result.column_group = ColumnsPerTask(shape.q_rank + shape.KvColumns(), result.num_workers);
+  result.column_group = ColumnsPerTask(shape.q_rank + shape.KvColumns(), result.num_workers,
+                                       result.token_block >= kManyTokens ? task_columns : kTaskColumns);
   result.norm_tokens = kNormTokens;
   const int64_t wanted_tasks = result.num_workers * kTasksPerWorker;
   const int64_t pieces = CeilDiv(wanted_tasks, shape.heads);

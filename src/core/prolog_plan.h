@@ -6,6 +6,7 @@
 
 #include "base/prolog_args.h"
 #include "base/status.h"
+#include "kernels/kernel_table.h"
 
 namespace mlap {
 
@@ -55,8 +56,9 @@ struct PrologPlan {
 };
 
 // Fails when a size is not positive, Dr is odd, a tensor's size overflows, or cQ alone is quantised and there is none.
-// shape.tokens and shape.q_rank may be 0.
-Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_workers, PrologPlan* plan);
+// shape.tokens and shape.q_rank may be 0. `task_columns`: KernelTable::task_columns.
+Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_workers, PrologPlan* plan,
+                  int64_t task_columns = kTaskColumns);
 
 }  // namespace mlap
 

@@ -3,6 +3,8 @@
 #ifndef MLAP_KERNELS_KERNEL_TABLE_H_
 #define MLAP_KERNELS_KERNEL_TABLE_H_
 
+#include <cstdint>
+
 #include "kernels/gemm/gemm.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/quantize/quantize_f8.h"
@@ -43,10 +45,15 @@ struct Kernel {
   X(quantize_per_group_hif8, QuantizePerGroupF8Fn) \
   X(quantize_mx, QuantizeMxFn)
 
+// Columns that suit any kernel: a few of its panels.
+inline constexpr int64_t kTaskColumns = 96;
+
 struct KernelTable {
 #define MLAP_KERNEL_MEMBER(member, Fn) Kernel<Fn> member;
   MLAP_KERNEL_LIST(MLAP_KERNEL_MEMBER)
 #undef MLAP_KERNEL_MEMBER
+  // Columns of a weight that a task with hundreds of rows takes at most: as many as the products read A once for.
+  int64_t task_columns = kTaskColumns;
 };
 
 }  // namespace mlap

@@ -52,6 +52,9 @@ inline std::vector<GemmCase> GemmCases() {
     cases.push_back({48, 100, 50, 3, 49, is_nz});
     cases.push_back({64, 2100, 70, 0, 70, is_nz});
     cases.push_back({97, 2100, 130, 20, 130, is_nz});
+    cases.push_back({66, 273, 300, 0, 300, is_nz});
+    cases.push_back({80, 1061, 70, 0, 70, is_nz});
+    cases.push_back({290, 545, 300, 7, 297, is_nz});
     cases.push_back({5, 1536, 48, 16, 48, is_nz});
   }
   return cases;

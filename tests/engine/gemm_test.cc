@@ -175,6 +175,34 @@ TEST_P(GemmTest, FewRowsAreTheBitsOfMany) {
   }
 }
 
+// Rows that do not fit in one block of any kernel, columns of more than one group and k of more than one piece: all
+// together or 48 at a time, the same bits.
+TEST_P(GemmTest, ManyRowsAreTheBitsOfSome) {
+  constexpr int64_t kRows = 600, kSome = 48, kN = 300;
+  RandomValues random(8);
+  for (const bool is_nz : {true, false}) {
+    for (const int64_t k : {40, 256, 290, 600}) {
+      const GemmCase c = {kRows, k, kN, 0, kN, is_nz};
+      GuardedBuffer w(WeightElements(c, ElementType::kBf16) * sizeof(Bf16));
+      for (size_t i = 0; i < w.size() / sizeof(Bf16); ++i) w.as<Bf16>()[i] = random.NormalBf16();
+      const WeightView view = MakeWeight(c, w, ElementType::kBf16);
+      std::vector<Bf16> a(static_cast<size_t>(kRows * k)), all(kRows * kN), some(kSome * kN);
+      for (Bf16& x : a) x = random.NormalBf16();
+      for (const int64_t rows : {65, 80, 97, 256, 257, 300, 600}) {
+        GetParam().table.gemm_bf16.run({a.data(), k, rows, view, 0, kN, all.data(), kN, Scratch()});
+        for (int64_t first = 0; first < rows; first += kSome) {
+          const int64_t count = std::min(kSome, rows - first);
+          GetParam().table.gemm_bf16.run({a.data() + first * k, k, count, view, 0, kN, some.data(), kN, Scratch()});
+          ASSERT_EQ(std::memcmp(some.data(), &all[static_cast<size_t>(first * kN)],
+                                static_cast<size_t>(count * kN) * sizeof(Bf16)),
+                    0)
+              << "rows [" << first << ", " << first + count << ") of " << rows << ", k " << k << ", nz " << is_nz;
+        }
+      }
+    }
+  }
+}
+
 // Past the caches or not, to any address: the same bits, and not a byte beside them.
 TEST_P(GemmTest, StreamedStoresChangeNothing) {
   constexpr int64_t kN = 224, kStride = 256, kMostRows = 300;

@@ -58,6 +58,22 @@ TEST(PrologPlan, RefusesProductsThatOverflow) {
   }
 }
 
+// Many tokens go in tasks as wide as the kernels like them, few in narrow ones; workers never wait for one wide task.
+TEST(PrologPlan, TasksAreAsWideAsTheKernelsLike) {
+  for (const int64_t tokens : {1, 64, 191, 192, 1024, 8192}) {
+    for (const int workers : {1, 2, 64}) {
+      for (const int64_t task_columns : {kTaskColumns, int64_t{256}}) {
+        PrologShape shape = kDeepSeek;
+        shape.tokens = tokens;
+        PrologPlan plan;
+        ASSERT_TRUE(PlanProlog(shape, {}, workers, &plan, task_columns).ok());
+        const int64_t wanted = workers == 64 ? 32 : tokens < 192 ? kTaskColumns : task_columns;
+        EXPECT_EQ(plan.column_group, wanted) << tokens << " tokens, " << workers << " workers";
+      }
+    }
+  }
+}
+
 TEST(PrologPlan, WorkspaceIsBounded) {
   for (const WeightQuant quant : {WeightQuant::kNone, WeightQuant::kUqQr, WeightQuant::kFull, WeightQuant::kMxFp8,
                                   WeightQuant::kFp8, WeightQuant::kHiF8}) {

@@ -283,7 +283,8 @@ aclnnStatus PublishProlog(const PrologParams& params, const CheckedCall& call, u
           IsOutput(param) && ExpectedPresence(call.kind, param, call.dims.is_fused,
                                               call.tensors.present[kQueryNormOut]) == Presence::kIgnored;
     }
-    status = PlanProlog(prepared->shape, prepared->mode, prepared->num_threads, &prepared->plan);
+    status = PlanProlog(prepared->shape, prepared->mode, prepared->num_threads, &prepared->plan,
+                        prepared->kernels->table.task_columns);
     if (!status.ok()) return FailOp(ACLNN_ERR_INNER_TILING_ERROR, std::string(function) + ": " + status.text());
 
     int64_t bytes = 0;

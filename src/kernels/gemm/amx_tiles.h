@@ -28,9 +28,14 @@ static inline void ZeroTile() {
   __asm__ volatile("tilezero %%tmm%c0" : : "i"(kTile));
 }
 
-template <int kTile>
+// kPasses: the rows are not wanted again soon, and leave what else is in the first-level cache there.
+template <int kTile, bool kPasses = false>
 static inline void LoadTile(const void* rows, int64_t stride_bytes) {
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(rows), "r"(stride_bytes), "i"(kTile) : "memory");
+  if (kPasses) {
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(rows), "r"(stride_bytes), "i"(kTile) : "memory");
+  } else {
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(rows), "r"(stride_bytes), "i"(kTile) : "memory");
+  }
 }
 
 template <int kTile>

@@ -57,17 +57,15 @@ struct Bf16Operand {
     operand[0] = _mm512_permutexvar_epi16(index, two_rows);
   }
 
-  // 16 times kStepK rows of two blocks, all there, that lie side by side: an operand row of each block at a time.
+  // kStepK rows of two blocks, all there, that lie side by side: an operand row of each block.
   static inline void LoadAdjacent(const Bf16* w, int64_t row_stride, __m512i* first, __m512i* second) {
     const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8,  //
                                          39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
     const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
-    for (int64_t row = 0; row < 16; ++row, w += kStepK * row_stride) {
-      const __m512i even = _mm512_loadu_si512(w);
-      const __m512i odd = _mm512_loadu_si512(w + row_stride);
-      _mm512_store_si512(first + row, _mm512_permutex2var_epi16(even, low, odd));
-      _mm512_store_si512(second + row, _mm512_permutex2var_epi16(even, high, odd));
-    }
+    const __m512i even = _mm512_loadu_si512(w);
+    const __m512i odd = _mm512_loadu_si512(w + row_stride);
+    _mm512_store_si512(first, _mm512_permutex2var_epi16(even, low, odd));
+    _mm512_store_si512(second, _mm512_permutex2var_epi16(even, high, odd));
   }
 
   // Stores lanes [begin, end) of 16 sums, rounded to bf16, to c[0, end - begin).
