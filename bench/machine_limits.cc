@@ -1,43 +1,22 @@
 #include "machine_limits.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 
 #include "bf16_convert.h"
 #include "counter_random.h"
 #include "rounds.h"
+#include "thread_timing.h"
 #include "tool_error.h"
 
 namespace mlap::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr size_t kRunBytes = size_t{128} << 20;
 constexpr double kPeakRunSeconds = 0.002;
 constexpr int kPatternRuns = 9;
-
-// Seconds from the common start of all threads to the end of the last one.
-template <typename Body>
-double TimeOnAllThreads(int num_threads, const Body& body) {
-  double seconds = 0.0;
-#pragma omp parallel num_threads(num_threads)
-  {
-    Clock::time_point start;
-#pragma omp barrier
-#pragma omp master
-    start = Clock::now();
-    body(omp_get_thread_num(), omp_get_num_threads());
-#pragma omp barrier
-#pragma omp master
-    seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  return seconds;
-}
 
 double ThreadSeconds() {
   timespec now = {};
@@ -46,8 +25,6 @@ double ThreadSeconds() {
 }
 
 }  // namespace
-
-void EndOpenMpThreads() { omp_pause_resource_all(omp_pause_soft); }
 
 ReadProbe::ReadProbe(size_t buffer_bytes, int num_threads)
     : Contender("read"), buffer_(buffer_bytes), num_threads_(num_threads) {
@@ -133,6 +110,7 @@ MachineLimits::MachineLimits(size_t buffer_bytes, int num_threads, std::string_v
   for (const PeakLoop& loop : PeakLoops()) {
     if (loop.is_usable) peaks_.push_back(std::make_unique<PeakProbe>(loop, num_threads));
   }
+  if (TileFlowProbe::IsUsable()) tile_flow_ = std::make_unique<TileFlowProbe>(read_->buffer(), num_threads);
   if (bf16() == nullptr || int8() == nullptr) {
     tools::Fail("the peak of {}: expected a CPU and an operating system that offer it, found they do not", isa);
   }
@@ -148,17 +126,19 @@ PeakProbe* MachineLimits::Find(std::string_view key) {
 std::vector<MachineLimits::Rate> MachineLimits::MeasureAll(double seconds) {
   std::vector<Contender*> contenders = {read_.get()};
   for (const auto& peak : peaks_) contenders.push_back(peak.get());
+  if (tile_flow_ != nullptr) contenders.push_back(tile_flow_.get());
   RoundLimits limits;
   limits.seconds = seconds;
   const std::vector<Timing> timings = RunRounds(contenders, limits);
   std::vector<Rate> rates;
   rates.push_back({"read", "streaming read, " + read_->PatternText(), read_->bytes_per_run() / timings[0].median,
                    read_->bytes_per_run() / timings[0].min});
-  for (size_t i = 0; i < peaks_.size(); ++i) {
-    const double ops = peaks_[i]->ops_per_run();
-    rates.push_back(
-        {peaks_[i]->loop().key, peaks_[i]->loop().instruction, ops / timings[i + 1].median, ops / timings[i + 1].min});
-  }
+  const auto add = [&rates, &timings](const char* key, const char* what, double ops) {
+    const Timing& timing = timings[rates.size()];
+    rates.push_back({key, what, ops / timing.median, ops / timing.min});
+  };
+  for (const auto& peak : peaks_) add(peak->loop().key, peak->loop().instruction, peak->ops_per_run());
+  if (tile_flow_ != nullptr) add(TileFlowProbe::kKey, TileFlowProbe::kWhat, tile_flow_->ops_per_run());
   return rates;
 }
 

@@ -12,11 +12,10 @@
 #include "huge_buffer.h"
 #include "peak_loops.h"
 #include "read_loops.h"
+#include "thread_timing.h"
+#include "tile_flow.h"
 
 namespace mlap::bench {
-
-// Ends the threads of OpenMP, which spin for a while after each region.
-void EndOpenMpThreads();
 
 // A run reads the next part of a buffer that the last-level cache cannot hold.
 class ReadProbe : public Contender {
@@ -30,6 +29,7 @@ class ReadProbe : public Contender {
 
   double bytes_per_run() const { return static_cast<double>(run_bytes_); }
   size_t buffer_bytes() const { return buffer_.num_bytes(); }
+  const HugeBuffer& buffer() const { return buffer_; }
   std::string PatternText() const;
 
  private:
@@ -83,6 +83,7 @@ class MachineLimits {
   const IsaPeaks* isa_peaks_;
   std::unique_ptr<ReadProbe> read_;
   std::vector<std::unique_ptr<PeakProbe>> peaks_;
+  std::unique_ptr<TileFlowProbe> tile_flow_;  // null without AMX
 };
 
 }  // namespace mlap::bench

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cpu_support.h"
+#include "tile_config.h"
 
 namespace mlap::bench {
 namespace {
@@ -61,15 +62,6 @@ MLAP_AVX_LOOP(MaddZmm, "zmm", MLAP_MADD_ZMM)
 
 MLAP_SSE_LOOP(MulAddXmm, MLAP_MULADD_XMM)
 MLAP_SSE_LOOP(MaddXmm, MLAP_MADD_XMM)
-
-// As ldtilecfg reads it: 8 tiles of 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
 
 #define MLAP_TILE_LOOP(name, product)                                                                      \
   void name(int64_t iterations, const void* data) {                                                        \

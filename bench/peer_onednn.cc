@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "bf16_convert.h"
-#include "machine_limits.h"
 #include "peer_rows.h"
+#include "thread_timing.h"
 
 namespace mlap::bench {
 namespace {

@@ -5,8 +5,10 @@
 namespace mlap::bench {
 namespace {
 
-constexpr ReadPattern kPatterns[] = {{1, 0}, {2, 0}, {4, 0}, {1, 2048}, {2, 2048}, {4, 2048}};
+constexpr ReadPattern kPatterns[] = {{1, 0},    {2, 0},    {3, 0},    {4, 0},    {1, 2048}, {2, 2048},
+                                     {3, 2048}, {4, 2048}, {1, 4096}, {2, 4096}, {3, 4096}, {4, 4096}};
 constexpr size_t kStep = 256;
+constexpr size_t kPartBytes = size_t{128} << 10;  // of one stream, as long as a weight's column block
 
 #if defined(__x86_64__)
 
@@ -59,31 +61,28 @@ struct LoadQ {
 
 #endif
 
-template <typename Loader, int kStreams, bool kPrefetches>
-void Read(const std::byte* begin, size_t num_bytes, size_t ahead) {
-  const size_t part = num_bytes / kStreams;
-  for (size_t at = 0; at < part; at += kStep) {
-    for (int s = 0; s < kStreams; ++s) {
-      const std::byte* p = begin + static_cast<size_t>(s) * part + at;
+template <typename Loader, bool kPrefetches>
+void ReadSteps(const std::byte* begin, size_t part_bytes, int streams, size_t ahead) {
+  for (size_t at = 0; at < part_bytes; at += kStep) {
+    for (int s = 0; s < streams; ++s) {
+      const std::byte* p = begin + static_cast<size_t>(s) * part_bytes + at;
       if (kPrefetches) {
-        for (size_t line = 0; line < kStep; line += 64) __builtin_prefetch(p + ahead + line, 0, 0);
+        for (size_t line = 0; line < kStep; line += 64) __builtin_prefetch(p + ahead + line, 0, 2);
       }
       Loader::Load(p);
     }
   }
-  Loader::Finish();
 }
 
 template <typename Loader>
-void Dispatch(const std::byte* begin, size_t num_bytes, const ReadPattern& pattern) {
-  const bool prefetches = pattern.prefetch_bytes != 0;
-  if (pattern.streams == 1) {
-    (prefetches ? Read<Loader, 1, true> : Read<Loader, 1, false>)(begin, num_bytes, pattern.prefetch_bytes);
-  } else if (pattern.streams == 2) {
-    (prefetches ? Read<Loader, 2, true> : Read<Loader, 2, false>)(begin, num_bytes, pattern.prefetch_bytes);
-  } else {
-    (prefetches ? Read<Loader, 4, true> : Read<Loader, 4, false>)(begin, num_bytes, pattern.prefetch_bytes);
+void Read(const std::byte* begin, size_t num_bytes, const ReadPattern& pattern) {
+  const auto steps = pattern.prefetch_bytes != 0 ? ReadSteps<Loader, true> : ReadSteps<Loader, false>;
+  const size_t unit_bytes = static_cast<size_t>(pattern.streams) * kPartBytes;
+  for (; num_bytes >= unit_bytes; num_bytes -= unit_bytes, begin += unit_bytes) {
+    steps(begin, kPartBytes, pattern.streams, pattern.prefetch_bytes);
   }
+  steps(begin, num_bytes, 1, pattern.prefetch_bytes);
+  Loader::Finish();
 }
 
 }  // namespace
@@ -92,11 +91,11 @@ std::span<const ReadPattern> ReadPatterns() { return kPatterns; }
 
 void ReadRange(const std::byte* begin, size_t num_bytes, const ReadPattern& pattern) {
 #if defined(__x86_64__)
-  if (Support().fma_512) return Dispatch<LoadZmm>(begin, num_bytes, pattern);
-  if (Support().fma_256) return Dispatch<LoadYmm>(begin, num_bytes, pattern);
-  return Dispatch<LoadXmm>(begin, num_bytes, pattern);
+  if (Support().fma_512) return Read<LoadZmm>(begin, num_bytes, pattern);
+  if (Support().fma_256) return Read<LoadYmm>(begin, num_bytes, pattern);
+  return Read<LoadXmm>(begin, num_bytes, pattern);
 #else
-  Dispatch<LoadQ>(begin, num_bytes, pattern);
+  Read<LoadQ>(begin, num_bytes, pattern);
 #endif
 }
 

@@ -9,7 +9,7 @@ namespace mlap::bench {
 
 // How a range is walked through.
 struct ReadPattern {
-  int streams;            // the range is cut into that many parts, which are read side by side
+  int streams;            // so many adjacent parts of the range are read side by side
   size_t prefetch_bytes;  // how far ahead lines are asked for; 0: not at all
 };
 

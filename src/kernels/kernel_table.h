@@ -52,7 +52,8 @@ struct KernelTable {
 #define MLAP_KERNEL_MEMBER(member, Fn) Kernel<Fn> member;
   MLAP_KERNEL_LIST(MLAP_KERNEL_MEMBER)
 #undef MLAP_KERNEL_MEMBER
-  // Columns of a weight that a task with hundreds of rows takes at most: as many as the products read A once for.
+  // Columns of a weight that a task with hundreds of rows takes at most: as many as the products bring A into a cache
+  // once for.
   int64_t task_columns = kTaskColumns;
 };
 

@@ -28,6 +28,8 @@ struct Round {
   int64_t k_end;
 
   int64_t ColumnOf(int64_t panel) const { return column + panel * kPanelColumns; }
+  int64_t StepsOfPanel(int64_t step_k) const { return CeilDiv(k_end - k_begin, step_k); }
+  int64_t NumSteps(int64_t step_k) const { return num_panels * StepsOfPanel(step_k); }
 };
 
 // Group after group; in a group piece after piece of k, in ascending order; in a piece panel after panel.
@@ -82,20 +84,16 @@ class RoundOrder {
 template <class Tiles>
 class RoundOperands {
  public:
-  // A round's operands are made in as many shares as `pairs` of row tiles have steps with them.
-  RoundOperands(WeightSteps<Tiles>* steps, const RoundOrder& order, int64_t pairs)
-      : steps_(steps),
-        order_(order),
-        row_elements_(steps->RowElements()),
-        rows_per_share_(CeilDiv(kTileRows, pairs)),
-        ahead_round_(order.First()) {
+  RoundOperands(WeightSteps<Tiles>* steps, const RoundOrder& order)
+      : steps_(steps), order_(order), row_elements_(steps->RowElements()), ahead_round_(order.First()) {
     EnterAheadPanel();
     if (steps->RowKindOf(ahead_round_.column) != Steps::RowKind::kPacked) return;
     for (int64_t row = 0; row < kAheadRows; ++row) AskForRow();
   }
 
-  // [num_panels, steps, panel's tiles, kTileRows] operand rows.
-  void Begin(const Round& round, __m512i* operands) {
+  // [num_panels, steps, panel's tiles, kTileRows] operand rows, in so many shares.
+  void Begin(const Round& round, int64_t shares, __m512i* operands) {
+    rows_per_share_ = CeilDiv(round.NumSteps(kTileK) * kTileRows, shares);
     round_ = round;
     out_ = operands;
     panel_ = -1;
@@ -157,38 +155,38 @@ class RoundOperands {
     return kind == Steps::RowKind::kNone ? 0 : (WholeEnd(round) - round.k_begin) / kTileK * kTileRows;
   }
 
-  // The next row of the walk ahead. At its end it stays where it is.
+  // The next row of the walk ahead, if it is not at its end.
   inline void AskForRow() {
-    while (ahead_left_ == 0) NextAheadPanel();
+    if (ahead_left_ == 0 && !NextAheadPanel()) return;
     --ahead_left_;
     steps_->AskForPackedRow(ahead_row_);
-    ahead_row_ += ahead_elements_;
+    ahead_row_ += row_elements_;
   }
-  __attribute__((noinline)) void NextAheadPanel() {
-    if (++ahead_panel_ == ahead_round_.num_panels) {
-      ahead_panel_ = 0;
-      if (!order_.Advance(&ahead_round_)) {
-        ahead_row_ -= ahead_elements_;
-        ahead_elements_ = 0;
-        ahead_left_ = INT64_MAX;
-        return;
+  // To the next panel that has rows.
+  __attribute__((noinline)) bool NextAheadPanel() {
+    do {
+      if (ahead_panel_ + 1 < ahead_round_.num_panels) {
+        ++ahead_panel_;
+      } else {
+        if (!order_.Advance(&ahead_round_)) return false;
+        ahead_panel_ = 0;
       }
-    }
-    EnterAheadPanel();
+      EnterAheadPanel();
+    } while (ahead_left_ == 0);
+    return true;
   }
   void EnterAheadPanel() {
     const int64_t column = ahead_round_.ColumnOf(ahead_panel_);
     ahead_row_ = steps_->At(ahead_round_.k_begin, column);
-    ahead_elements_ = row_elements_;
     ahead_left_ = RowsOfPanel(steps_->RowKindOf(column), ahead_round_);
   }
 
   Steps* steps_;
   const RoundOrder& order_;
   const int64_t row_elements_;
-  const int64_t rows_per_share_;
 
   Round round_ = {};
+  int64_t rows_per_share_ = 0;
   int64_t panel_ = 0;  // round_.num_panels: the round is complete
   typename Steps::RowKind kind_ = Steps::RowKind::kNone;
   const Element* row_ = nullptr;
@@ -198,7 +196,6 @@ class RoundOperands {
   Round ahead_round_;
   int64_t ahead_panel_ = 0;
   const Element* ahead_row_ = nullptr;
-  int64_t ahead_elements_ = 0;
   int64_t ahead_left_ = 0;
 };
 

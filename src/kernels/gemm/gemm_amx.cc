@@ -1,11 +1,11 @@
 // Matrix products with AMX tiles (TDPBF16PS, TDPBSSD), on weights as they lie in memory.
 //
-// Up to 64 rows, all sums stay in tiles for all of k, and the weight goes through a few kilobytes: it streams. More
-// rows take it in rounds: a panel of 32 columns and a piece of k, small enough that its operands stay in the
-// first-level cache while all rows pass over them. As they pass, the operands of the next round are made, a few lines
-// with each step, so that the weight's way from memory is spread over the products. Between two rounds of one panel the
-// sums wait in memory as binary32 or int32, which changes no bit: every output is still one chain over ascending k. A
-// tile row is one row of A, so neither does the number of rows.
+// Up to 32 rows, and up to 64 with a bf16 weight in FRACTAL_NZ, all sums stay in tiles for all of k, and the weight
+// goes through a few kilobytes: it streams. More rows take it in rounds: a panel of 32 columns and a piece of k, small
+// enough that its operands stay in the first-level cache while all rows pass over them. As they pass, the operands of
+// the next round are made, a few lines with each step, so that the weight's way from memory is spread over the
+// products. Between two rounds of one panel the sums wait in memory as binary32 or int32, which changes no bit: every
+// output is still one chain over ascending k. A tile row is one row of A, so neither does the number of rows.
 
 #include <immintrin.h>
 
@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kPairRows = 2 * kTileRows;
 // Rows that pass over the weight together: with the sums of a group, they stay in the second-level cache.
 constexpr int64_t kMostBlockRows = 256;
-// Panels whose sums wait at the same time. The more, the less often A is read.
+// Panels whose sums wait at the same time. The more, the less often A comes into the second-level cache.
 constexpr int64_t kMostGroupPanels = 8;
 
 struct Bf16Tiles {
@@ -128,7 +128,7 @@ class PanelProduct {
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
-  // Sums of a pair of row tiles, finished but not yet rounded and stored. That takes turns with the steps of the next
+  // Sums of a pair of row tiles, finished but not yet stored. That takes turns with the steps of the next
   // pair, for the sums are slow to come from the tiles and C is slow to go to memory.
   class Unstored {
    public:
@@ -139,7 +139,7 @@ class PanelProduct {
       sums_ = sums;
       row_ = row;
       left_ = rows;
-      rows_per_step_ = CeilDiv(rows, round.num_panels * CeilDiv(round.k_end - round.k_begin, kTileK));
+      rows_per_step_ = CeilDiv(rows, round.NumSteps(kTileK));
     }
     inline void Share() {
       if (left_ > 0) Store(Smaller(rows_per_step_, left_));
@@ -184,13 +184,13 @@ class PanelProduct {
     const RoundOrder order(column_begin_, args_.column_end, weight_.k, kTileK, kMostGroupPanels);
     const int64_t pairs = CeilDiv(rows, kPairRows);
     Round round = order.First();
-    Beside beside = {RoundOperands<Tiles>(&steps_, order, pairs), Unstored(*this)};
-    beside.next.Begin(round, scratch_->operands[0]);
+    Beside beside = {RoundOperands<Tiles>(&steps_, order), Unstored(*this)};
+    beside.next.Begin(round, 1, scratch_->operands[0]);
     for (int which = 0;; which = 1 - which) {
       beside.next.Finish();
       const Round current = round;
       const bool has_next = order.Advance(&round);
-      if (has_next) beside.next.Begin(round, scratch_->operands[1 - which]);
+      if (has_next) beside.next.Begin(round, pairs * current.NumSteps(kTileK), scratch_->operands[1 - which]);
       RunRound(current, scratch_->operands[which], row_begin, rows, &beside);
       if (!has_next) break;
     }
@@ -199,7 +199,7 @@ class PanelProduct {
 
   void RunRound(const Round& round, const __m512i* operands, int64_t row_begin, int64_t rows, Beside* beside) {
     const bool is_last = round.k_end == weight_.k;
-    const int64_t panel_vectors = CeilDiv(round.k_end - round.k_begin, kTileK) * kStepVectors;
+    const int64_t panel_vectors = round.StepsOfPanel(kTileK) * kStepVectors;
     int32_t* sums = scratch_->sums + (round.column - round.group_begin) * kMostBlockRows;
     for (int64_t m = 0; m < rows; m += kPairRows) {
       int32_t* finished = scratch_->finished[beside->which_finished];

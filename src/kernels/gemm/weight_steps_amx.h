@@ -29,7 +29,8 @@ class WeightSteps {
   // processor's own prefetchers going.
   static constexpr int64_t kPrefetchBytes = 3072;
 
-  // `steps`: over how many what is read next is asked for. One row tile loads half as many, and asks for half of it.
+  // `steps`: over how many what is read next is asked for. One row tile loads half as many, and asks for half of it;
+  // three and four load twice as many and have asked for all of it at half time, more than 256 in their first block.
   WeightSteps(const WeightView& weight, const NextRead& next_read, int64_t steps)
       : weight_(weight), next_read_(next_read, steps), is_packed_(weight.row_stride == Operand::kBlockColumns) {}
 

@@ -9,6 +9,7 @@
 #include "base/e8m0.h"
 #include "base/hif8.h"
 #include "kernels/quantize/quantize_row.h"
+#include "kernels/vector/for_each_vector.h"
 
 namespace mlap {
 namespace {

@@ -7,16 +7,9 @@
 
 #include "base/bf16.h"
 #include "base/numeric_rules.h"
+#include "kernels/vector/for_each_vector.h"
 
 namespace mlap {
-
-// Calls fn(first element, count) for each vector of a row of n elements.
-template <class V, class Fn>
-static inline void ForEachVector(int64_t n, Fn fn) {
-  for (int64_t j = 0; j < n; j += V::kLanes) {
-    fn(j, n - j < V::kLanes ? static_cast<int>(n - j) : V::kLanes);
-  }
-}
 
 template <class V>
 static void WidenBf16Row(const Bf16* x, int64_t n, float* out) {

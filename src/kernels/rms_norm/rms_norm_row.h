@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/bf16.h"
+#include "kernels/vector/for_each_vector.h"
 
 namespace mlap {
 
@@ -37,11 +38,10 @@ static void RmsNormRow(const float* x, const Bf16* gamma, int64_t n, float epsil
   const float reciprocal = 1.0f / static_cast<float>(n);
   const float mean = SumOfSquares<V>(x, n) * reciprocal;
   const auto root = V::Broadcast(__builtin_sqrtf(mean + epsilon));
-  for (int64_t j = 0; j < n; j += V::kLanes) {
-    const int count = n - j < V::kLanes ? static_cast<int>(n - j) : V::kLanes;
+  ForEachVector<V>(n, [=](int64_t j, int count) {
     const auto normalized = V::Div(V::Load(x + j, count), root);
     V::Store(y + j, V::Mul(normalized, V::LoadBf16(gamma + j, count)), count);
-  }
+  });
 }
 
 }  // namespace mlap

@@ -6,6 +6,7 @@
 
 #include "base/bf16.h"
 #include "base/numeric_rules.h"
+#include "kernels/vector/for_each_vector.h"
 
 namespace mlap {
 
@@ -44,15 +45,14 @@ struct HalfPairs {
 template <class V, class In, class Out>
 static void RotateRow(const float* x, const Bf16* cos, const Bf16* sin, int64_t n, Bf16* out) {
   const int64_t half = n / 2;
-  for (int64_t i = 0; i < half; i += V::kLanes) {
-    const int count = half - i < V::kLanes ? static_cast<int>(half - i) : V::kLanes;
+  ForEachVector<V>(half, [=](int64_t i, int count) {
     typename V::F32 real, imaginary, cos_p, cos_q, sin_p, sin_q;
     In::Load(x, half, i, count, &real, &imaginary);
     Out::Load(cos, half, i, count, &cos_p, &cos_q);
     Out::Load(sin, half, i, count, &sin_p, &sin_q);
     Out::Store(out, half, i, count, V::Add(V::Mul(real, cos_p), V::Mul(imaginary, V::Negate(sin_p))),
                V::Add(V::Mul(imaginary, cos_q), V::Mul(real, sin_q)));
-  }
+  });
 }
 
 template <class V>
@@ -65,10 +65,7 @@ static void RopeRow(const float* x, const Bf16* cos, const Bf16* sin, int64_t n,
     case RopeStyle::kInterleaved:
       return RotateRow<V, InterleavedPairs<V>, InterleavedPairs<V>>(x, cos, sin, n, out);
     case RopeStyle::kNone:
-      for (int64_t j = 0; j < n; j += V::kLanes) {
-        const int count = n - j < V::kLanes ? static_cast<int>(n - j) : V::kLanes;
-        V::StoreBf16(out + j, V::Load(x + j, count), count);
-      }
+      return ForEachVector<V>(n, [=](int64_t j, int count) { V::StoreBf16(out + j, V::Load(x + j, count), count); });
   }
 }
 
