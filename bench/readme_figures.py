@@ -37,8 +37,21 @@ def figures(results):
             row.append(milliseconds(point["ours"]["median_seconds"]) if point else "")
         lines.append("| " + " | ".join(row) + " |")
     met = sum(target["met"] for target in results["targets"])
-    lines += ["", f"That run meets {met} of the project's {len(results['targets'])} targets."]
+    lines += ["", f"That run meets {met} of the project's {len(results['targets'])} targets." + missed_text(results["targets"])]
     return "\n".join(lines) + "\n"
+
+
+def missed_text(targets):
+    """The missed targets, those of one kind together: their names end with ", N = ..., T = ..."."""
+    tokens = {}
+    for target in targets:
+        if not target["met"]:
+            kind, _, point = target["what"].partition(", N = ")
+            tokens.setdefault(kind, set()).update(int(t) for _, _, t in [point.partition(", T = ")] if t)
+    if not tokens:
+        return ""
+    kinds = [f"{kind} (T = {', '.join(map(str, sorted(of_kind)))})" if of_kind else kind for kind, of_kind in tokens.items()]
+    return " Missed: " + "; ".join(kinds) + "."
 
 
 def milliseconds(seconds):

@@ -138,6 +138,7 @@ Status PlanProlog(const PrologShape& shape, const PrologMode& mode, int num_work
   layout.head_product = scratch.Take(result.head_tokens, shape.HeadColumns(), ProductBytes(mode.CqType()));
   layout.head_q_c = scratch.Take(result.head_tokens, shape.nope, sizeof(Bf16));
   layout.head_query = scratch.Take(mode.QuantizesQuery() ? result.head_tokens : 0, shape.kv_rank, sizeof(Bf16));
+  layout.head_rope = scratch.Take(mode.QuantizesQuery() ? result.head_tokens : 0, shape.rope, sizeof(Bf16));
   layout.key_row = scratch.Take(1, KeyRowScratchBytes(shape), 1);
   layout.gemm = scratch.Take(kGemmScratchBytes, 1, 1);
   layout.scratch_bytes = scratch.size();

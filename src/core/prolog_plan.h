@@ -33,6 +33,7 @@ struct WorkspaceLayout {
   int64_t head_product = 0;  // bf16 or 4-byte sums [head_tokens, D + Dr]
   int64_t head_q_c = 0;      // bf16 [head_tokens, D]
   int64_t head_query = 0;    // bf16 [head_tokens, Hckv]               when the query is quantised
+  int64_t head_rope = 0;     // bf16 [head_tokens, Dr]                 likewise: it takes a factor of the query's scale
   int64_t key_row = 0;       // KeyRowScratchBytes
   int64_t gemm = 0;          // kGemmScratchBytes for the matrix products
   // When heads are split, for the whole block:

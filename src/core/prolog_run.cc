@@ -194,7 +194,9 @@ class BlockRun {
     Bf16* query = Scratch<Bf16>(worker, plan_.layout.head_query);
     kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank, query, shape_.kv_rank,
                             Scratch<void>(worker, plan_.layout.gemm)});
-    for (int64_t t = begin; t < end; ++t) QuantizeQuery(query + (t - begin) * shape_.kv_rank, t, head, worker);
+    for (int64_t t = begin; t < end; ++t) {
+      QuantizeQuery(query + (t - begin) * shape_.kv_rank, RopeRow(t, head, begin, worker), t, head, worker);
+    }
   }
 
   // The same with every head split into groups of columns: first qC and query_rope, and the key; then the query.
@@ -228,7 +230,8 @@ class BlockRun {
     });
     if (!mode_.QuantizesQuery()) return;
     executor->ParallelFor(num_tokens_ * shape_.heads, [&](int64_t task, int worker) {
-      QuantizeQuery(query + task * shape_.kv_rank, task / shape_.heads, task % shape_.heads, worker);
+      const int64_t t = task / shape_.heads, head = task % shape_.heads;
+      QuantizeQuery(query + task * shape_.kv_rank, RopeRow(t, head, 0, worker), t, head, worker);
     });
   }
 
@@ -258,13 +261,22 @@ class BlockRun {
       }
       if (nope_columns == columns) continue;
       kernels_.rope.run(row + nope_columns - finished, Angles(args_.rope_cos, t), Angles(args_.rope_sin, t),
-                        shape_.rope, mode_.rope_style, args_.query_rope + TokenHead(t, head) * shape_.rope);
+                        shape_.rope, mode_.rope_style, RopeRow(t, head, begin, worker));
     }
   }
 
-  // The 8-bit query with its scale s; query_rope is multiplied by quantScaleCkv / s, so that both parts of a logit have
-  // one factor. An all-zero query has scale 0 and makes query_rope infinite or a NaN, as on the device.
-  void QuantizeQuery(const Bf16* query, int64_t t, int64_t head, int worker) const {
+  // Where the rotated qR of a token goes, in a task that begins with token `begin`: to query_rope, or first to scratch
+  // if it takes the query's scale, as rows of query_rope are far apart.
+  Bf16* RopeRow(int64_t t, int64_t head, int64_t begin, int worker) const {
+    if (!mode_.QuantizesQuery() || plan_.splits_heads) return QueryRope(t, head);
+    return Scratch<Bf16>(worker, plan_.layout.head_rope) + (t - begin) * shape_.rope;
+  }
+  Bf16* QueryRope(int64_t t, int64_t head) const { return args_.query_rope + TokenHead(t, head) * shape_.rope; }
+
+  // The 8-bit query with its scale s; query_rope is `rope`, the rotated qR, multiplied by quantScaleCkv / s, so that
+  // both parts of a logit have one factor. An all-zero query has scale 0 and makes query_rope infinite or a NaN, as on
+  // the device.
+  void QuantizeQuery(const Bf16* query, const Bf16* rope, int64_t t, int64_t head, int worker) const {
     const int64_t token_head = TokenHead(t, head);
     const int64_t columns = shape_.kv_rank;
     float* row = Scratch<float>(worker, plan_.layout.row);
@@ -272,10 +284,9 @@ class BlockRun {
     kernels_.widen_bf16.run(query, columns, row);
     QuantizeQueryRow(kernels_, mode_.QuantType(), mode_.rules, row, columns,
                      static_cast<char*>(args_.query) + token_head * columns, scale);
-    Bf16* query_rope = args_.query_rope + token_head * shape_.rope;
-    kernels_.widen_bf16.run(query_rope, shape_.rope, row);
+    kernels_.widen_bf16.run(rope, shape_.rope, row);
     kernels_.scale.run(row, args_.quant_scale_ckv[0] / *scale, shape_.rope, row);
-    kernels_.narrow_to_bf16.run(row, shape_.rope, query_rope);
+    kernels_.narrow_to_bf16.run(row, shape_.rope, QueryRope(t, head));
   }
 
   const PrologArgs& args_;
