@@ -106,7 +106,7 @@ class PanelProduct {
     if (row_tiles == 1) return RunStream<1, 4>();
     if (row_tiles == 2) return RunStream<2, 2>();
     if constexpr (Operand::kBlockColumns == kTileRows) {
-      if (weight_.row_stride == Operand::kBlockColumns) {
+      if (weight_.HasAdjacentRows()) {
         if (row_tiles == 3) return RunStream<3, 1>();
         if (row_tiles == 4) return RunStream<4, 1>();
       }
@@ -128,8 +128,8 @@ class PanelProduct {
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
-  // Sums of a pair of row tiles, finished but not yet stored. That takes turns with the steps of the next
-  // pair, for the sums are slow to come from the tiles and C is slow to go to memory.
+  // Sums of a pair of row tiles, finished but not yet stored. That takes turns with the steps of the next pair, for the
+  // sums are slow to come from the tiles and C is slow to go to memory.
   class Unstored {
    public:
     explicit Unstored(const PanelProduct& product) : product_(product) {}

@@ -32,7 +32,7 @@ class WeightSteps {
   // `steps`: over how many what is read next is asked for. One row tile loads half as many, and asks for half of it;
   // three and four load twice as many and have asked for all of it at half time, more than 256 in their first block.
   WeightSteps(const WeightView& weight, const NextRead& next_read, int64_t steps)
-      : weight_(weight), next_read_(next_read, steps), is_packed_(weight.row_stride == Operand::kBlockColumns) {}
+      : weight_(weight), next_read_(next_read, steps) {}
 
   // kColumnTiles of the step at `k`, which runs over all of the weight's k. The columns from `next_column` on are read
   // after these.
@@ -42,13 +42,13 @@ class WeightSteps {
     static_assert(kBlocks > 0);
     AskForNext();
     const int64_t k_count = Smaller(kTileK, weight_.k - k);
-    const bool is_whole = k_count == kTileK && column + kColumnTiles * kTileRows <= weight_.n;
-    if (is_whole && is_packed_) {
+    const RowKind kind = k_count == kTileK ? RowKindOf(column, kColumnTiles * kTileRows) : RowKind::kNone;
+    if (kind == RowKind::kPacked) {
       for (int64_t block = 0; block < kBlocks; ++block) LoadPacked(column, next_column, k, block, out);
       return;
     }
-    if constexpr (requires { Operand::LoadAdjacent; } && kBlocks % 2 == 0) {
-      if (is_whole && weight_.block_stride == Operand::kBlockColumns) {
+    if constexpr (kColumnTiles % 2 == 0) {
+      if (kind == RowKind::kAdjacent) {
         for (int64_t tile = 0; tile < kColumnTiles; tile += 2, out += 2 * kTileRows) {
           const Element* w = At(k, column + tile * kTileRows);
           for (int64_t row = 0; row < kTileRows; ++row, w += RowElements()) MakeAdjacentRow(w, out + row);
@@ -59,11 +59,11 @@ class WeightSteps {
     LoadPart(column, kBlocks, k, k_count, out);
   }
 
-  // How the rows of a panel's whole steps can be made, one at a time.
+  // How the operand rows of whole steps of so many columns can be made, one at a time.
   enum class RowKind { kPacked, kAdjacent, kNone };
-  RowKind RowKindOf(int64_t column) const {
-    if (column + kPanelColumns > weight_.n) return RowKind::kNone;
-    if (is_packed_) return RowKind::kPacked;
+  RowKind RowKindOf(int64_t column, int64_t columns = kPanelColumns) const {
+    if (column + columns > weight_.n) return RowKind::kNone;
+    if (weight_.HasAdjacentRows()) return RowKind::kPacked;
     if constexpr (requires { Operand::LoadAdjacent; }) {
       if (weight_.block_stride == Operand::kBlockColumns) return RowKind::kAdjacent;
     }
@@ -83,11 +83,7 @@ class WeightSteps {
     }
   }
   inline void AskForPackedRow(const Element* w) const {
-    for (int64_t block = 0; block < kPanelBlocks; ++block, w += weight_.block_stride) {
-      for (int v = 0; v < Operand::kVectors; ++v) {
-        PrefetchLine(reinterpret_cast<const char*>(w) + v * kTileRowBytes);
-      }
-    }
+    for (int64_t block = 0; block < kPanelBlocks; ++block, w += weight_.block_stride) AskForPackedBlockRow(w);
   }
   // RowKind::kAdjacent.
   inline void MakeAdjacentRow(const Element* w, __m512i* out) const {
@@ -112,6 +108,10 @@ class WeightSteps {
     for (int v = 0; v < Operand::kVectors; ++v) _mm512_store_si512(out + v * kTileRows, operand[v]);
   }
 
+  static inline void AskForPackedBlockRow(const Element* w) {
+    for (int v = 0; v < Operand::kVectors; ++v) PrefetchLine(reinterpret_cast<const char*>(w) + v * kTileRowBytes);
+  }
+
   inline void LoadPacked(int64_t first_column, int64_t next_column, int64_t k, int64_t block, __m512i* out) const {
     constexpr int64_t kAheadK = kPrefetchBytes / (Operand::kBlockColumns * static_cast<int64_t>(sizeof(Element)));
     const int64_t column = block * Operand::kBlockColumns;
@@ -122,9 +122,7 @@ class WeightSteps {
     out += block * Operand::kVectors * kTileRows;
     for (int64_t row = 0; row < kTileRows; ++row) {
       const int64_t element = row * Operand::kStepK * Operand::kBlockColumns;
-      for (int v = 0; v < Operand::kVectors; ++v) {
-        PrefetchLine(reinterpret_cast<const char*>(soon + element) + v * kTileRowBytes);
-      }
+      AskForPackedBlockRow(soon + element);
       MakePackedBlockRow(w + element, out + row);
     }
   }
@@ -147,7 +145,6 @@ class WeightSteps {
 
   const WeightView& weight_;
   NextReadPrefetch next_read_;
-  const bool is_packed_;
 };
 
 }  // namespace
