@@ -14,8 +14,8 @@
 namespace mlap {
 namespace {
 
-// A round's operands, 16 KB, and the next round's fit in the first-level cache beside the rows of A that pass.
-inline constexpr int64_t kRoundSteps = 8;
+// A round's operands, at most 16 KB, and the next round's fit in the first-level cache beside the rows of A that pass.
+inline constexpr int64_t kMostRoundSteps = 8;
 inline constexpr int64_t kMostRoundPanels = 2;
 
 // Some panels of a group of panels, and a piece of k.
@@ -35,13 +35,15 @@ struct Round {
 // Group after group; in a group piece after piece of k, in ascending order; in a piece panel after panel.
 class RoundOrder {
  public:
-  // Columns from `column_begin`, where a panel begins, to `column_end`; `step_k` is the k of a step.
-  RoundOrder(int64_t column_begin, int64_t column_end, int64_t k, int64_t step_k, int64_t group_panels)
+  // Columns from `column_begin`, where a panel begins, to `column_end`; `step_k` is the k of a step, round_steps at
+  // most kMostRoundSteps.
+  RoundOrder(int64_t column_begin, int64_t column_end, int64_t k, int64_t step_k, int64_t group_panels,
+             int64_t round_steps)
       : column_begin_(column_begin),
         column_end_(column_end),
         k_(k),
-        round_k_(Smaller(k, kRoundSteps * step_k)),
-        round_panels_(Smaller(kMostRoundPanels, kRoundSteps / CeilDiv(round_k_, step_k))),
+        round_k_(Smaller(k, round_steps * step_k)),
+        round_panels_(Smaller(kMostRoundPanels, round_steps / CeilDiv(round_k_, step_k))),
         group_columns_(group_panels * kPanelColumns) {}
 
   Round First() const { return Filled({column_begin_, 0, column_begin_, 0, 0, 0}); }
@@ -80,123 +82,137 @@ class RoundOrder {
   const int64_t group_columns_;
 };
 
-// Makes the operands of one round after the other, in shares, and asks for the weight ahead of that.
+// Makes the operands of one round after the other, a row at a time, and asks for the weight a step ahead of that.
 template <class Tiles>
 class RoundOperands {
  public:
-  RoundOperands(WeightSteps<Tiles>* steps, const RoundOrder& order)
-      : steps_(steps), order_(order), row_elements_(steps->RowElements()), ahead_round_(order.First()) {
-    EnterAheadPanel();
-    if (steps->RowKindOf(ahead_round_.column) != Steps::RowKind::kPacked) return;
-    for (int64_t row = 0; row < kAheadRows; ++row) AskForRow();
+  using Steps = WeightSteps<Tiles>;
+  using Element = typename Steps::Element;
+
+  RoundOperands(Steps* steps, const RoundOrder& order)
+      : steps_(steps),
+        order_(order),
+        is_packed_(steps->RowKindOf(order.First().column) == Steps::RowKind::kPacked),
+        row_elements_(steps->RowElements()),
+        line_stride_(steps->LineStride(is_packed_)),
+        walk_round_(order.First()),
+        walk_k_(walk_round_.k_begin) {
+    if (is_packed_ && WalkHasRows()) steps->AskForPackedStep(WalkWeights());
   }
 
   // [num_panels, steps, panel's tiles, kTileRows] operand rows, in so many shares.
   void Begin(const Round& round, int64_t shares, __m512i* operands) {
-    rows_per_share_ = CeilDiv(round.NumSteps(kTileK) * kTileRows, shares);
-    round_ = round;
+    steps_left_ = round.NumSteps(kTileK);
+    rows_per_share_ = CeilDiv(steps_left_ * kTileRows, shares);
     out_ = operands;
-    panel_ = -1;
-    kind_ = Steps::RowKind::kNone;
-    NextPanel();
+    place_ = NextStep();
   }
-  inline void Share() { Make(rows_per_share_); }
+  int64_t rows_per_share() const { return rows_per_share_; }
   void Finish() {
-    while (panel_ < round_.num_panels) Make(rows_left_);
+    Maker maker(this);
+    maker.Make((steps_left_ + 1) * kTileRows);
   }
 
  private:
-  using Steps = WeightSteps<Tiles>;
-  using Element = typename Steps::Element;
+  // Where the next operand row is made.
+  struct Place {
+    const Element* w = nullptr;
+    const Element* soon = nullptr;  // the same row of the next step, asked for meanwhile
+    __m512i* out = nullptr;
+    int64_t rows_left = 0;  // of the step; none: the round is complete
+  };
+
+ public:
+  // Makes rows from where they are to be made next. While it lives it has the place to itself, in registers.
+  class Maker {
+   public:
+    explicit Maker(RoundOperands* operands)
+        : operands_(operands),
+          place_(operands->place_),
+          is_packed_(operands->is_packed_),
+          row_elements_(operands->row_elements_),
+          line_stride_(operands->line_stride_) {}
+    ~Maker() { operands_->place_ = place_; }
+    Maker(const Maker&) = delete;
+    Maker& operator=(const Maker&) = delete;
+
+    // As many rows, or what is left of the round.
+    inline void Make(int64_t rows) {
+      for (; rows > 0 && place_.rows_left > 0; --rows) {
+        if (is_packed_) {
+          Steps::MakePackedRow(place_.w, place_.soon, line_stride_, place_.out);
+        } else {
+          Steps::MakeAdjacentRow(place_.w, line_stride_, place_.out);
+        }
+        place_.w += row_elements_;
+        place_.soon += row_elements_;
+        ++place_.out;
+        if (--place_.rows_left == 0) place_ = operands_->NextStep();
+      }
+    }
+
+   private:
+    RoundOperands* operands_;
+    Place place_;
+    const bool is_packed_;
+    const int64_t row_elements_;
+    const int64_t line_stride_;
+  };
+
+ private:
   static constexpr int64_t kTileK = Steps::kTileK;
-  static constexpr int64_t kAheadRows = 24;  // measured; twice as many, or a third, are a few per cent slower
 
-  inline void Make(int64_t rows) {
-    for (; rows > 0 && panel_ < round_.num_panels; --rows) {
-      if (kind_ == Steps::RowKind::kPacked) {
-        AskForRow();
-        steps_->MakePackedRow(row_, out_);
-      } else {
-        steps_->MakeAdjacentRow(row_, out_);
-      }
-      row_ += row_elements_;
-      ++out_;
-      if (--rows_left_ % kTileRows != 0) continue;
-      out_ += kStepVectors - kTileRows;
+  // The round's next step that is made by rows; what cannot be is made at once.
+  __attribute__((noinline)) Place NextStep() {
+    while (steps_left_ > 0) {
+      --steps_left_;
       steps_->AskForNext();
-      if (rows_left_ == 0) NextPanel();
-    }
-  }
-
-  // To the next panel with rows to make. What cannot be made by rows is made at once.
-  __attribute__((noinline)) void NextPanel() {
-    do {
-      if (panel_ >= 0 && kind_ != Steps::RowKind::kNone) MakeSteps(WholeEnd(round_));
-      if (++panel_ == round_.num_panels) return;
-      kind_ = steps_->RowKindOf(round_.ColumnOf(panel_));
-      if (kind_ == Steps::RowKind::kNone) MakeSteps(round_.k_begin);
-      rows_left_ = RowsOfPanel(kind_, round_);
-      row_ = steps_->At(round_.k_begin, round_.ColumnOf(panel_));
-    } while (rows_left_ == 0);
-  }
-
-  // The steps of the current panel from `k` on.
-  void MakeSteps(int64_t k) {
-    for (; k < round_.k_end; k += kTileK, out_ += kStepVectors) {
-      steps_->AskForNext();
-      steps_->MakeStep(round_.ColumnOf(panel_), k, Smaller(kTileK, round_.k_end - k), out_);
-    }
-  }
-
-  static int64_t WholeEnd(const Round& round) {
-    return round.k_begin + (round.k_end - round.k_begin) / kTileK * kTileK;
-  }
-  static int64_t RowsOfPanel(typename Steps::RowKind kind, const Round& round) {
-    return kind == Steps::RowKind::kNone ? 0 : (WholeEnd(round) - round.k_begin) / kTileK * kTileRows;
-  }
-
-  // The next row of the walk ahead, if it is not at its end.
-  inline void AskForRow() {
-    if (ahead_left_ == 0 && !NextAheadPanel()) return;
-    --ahead_left_;
-    steps_->AskForPackedRow(ahead_row_);
-    ahead_row_ += row_elements_;
-  }
-  // To the next panel that has rows.
-  __attribute__((noinline)) bool NextAheadPanel() {
-    do {
-      if (ahead_panel_ + 1 < ahead_round_.num_panels) {
-        ++ahead_panel_;
-      } else {
-        if (!order_.Advance(&ahead_round_)) return false;
-        ahead_panel_ = 0;
+      __m512i* out = out_;
+      out_ += kStepVectors;
+      if (!WalkHasRows()) {
+        steps_->MakeStep(WalkColumn(), walk_k_, Smaller(kTileK, walk_round_.k_end - walk_k_), out);
+        AdvanceWalk();
+        continue;
       }
-      EnterAheadPanel();
-    } while (ahead_left_ == 0);
+      const Element* w = WalkWeights();
+      const Element* soon = AdvanceWalk() && WalkHasRows() ? WalkWeights() : w;
+      return {w, soon, out, kTileRows};
+    }
+    return {};
+  }
+
+  // The walk over the steps in the order of rounds: the step that follows those made or being made.
+  int64_t WalkColumn() const { return walk_round_.ColumnOf(walk_panel_); }
+  const Element* WalkWeights() const { return steps_->At(walk_k_, WalkColumn()); }
+  bool WalkHasRows() const {
+    return walk_k_ + kTileK <= walk_round_.k_end && steps_->RowKindOf(WalkColumn()) != Steps::RowKind::kNone;
+  }
+  // False at the end.
+  bool AdvanceWalk() {
+    walk_k_ += kTileK;
+    if (walk_k_ < walk_round_.k_end) return true;
+    if (++walk_panel_ == walk_round_.num_panels) {
+      walk_panel_ = 0;
+      if (!order_.Advance(&walk_round_)) return false;
+    }
+    walk_k_ = walk_round_.k_begin;
     return true;
-  }
-  void EnterAheadPanel() {
-    const int64_t column = ahead_round_.ColumnOf(ahead_panel_);
-    ahead_row_ = steps_->At(ahead_round_.k_begin, column);
-    ahead_left_ = RowsOfPanel(steps_->RowKindOf(column), ahead_round_);
   }
 
   Steps* steps_;
   const RoundOrder& order_;
+  const bool is_packed_;
   const int64_t row_elements_;
+  const int64_t line_stride_;
 
-  Round round_ = {};
+  Round walk_round_;
+  int64_t walk_panel_ = 0;
+  int64_t walk_k_;
+
+  int64_t steps_left_ = 0;  // of the round, not begun
   int64_t rows_per_share_ = 0;
-  int64_t panel_ = 0;  // round_.num_panels: the round is complete
-  typename Steps::RowKind kind_ = Steps::RowKind::kNone;
-  const Element* row_ = nullptr;
-  int64_t rows_left_ = 0;  // of the panel's whole steps
   __m512i* out_ = nullptr;
-
-  Round ahead_round_;
-  int64_t ahead_panel_ = 0;
-  const Element* ahead_row_ = nullptr;
-  int64_t ahead_left_ = 0;
+  Place place_;
 };
 
 }  // namespace

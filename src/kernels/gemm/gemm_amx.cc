@@ -1,11 +1,11 @@
 // Matrix products with AMX tiles (TDPBF16PS, TDPBSSD), on weights as they lie in memory.
 //
-// Up to 32 rows, and up to 64 with a bf16 weight in FRACTAL_NZ, all sums stay in tiles for all of k, and the weight
-// goes through a few kilobytes: it streams. More rows take it in rounds: a panel of 32 columns and a piece of k, small
-// enough that its operands stay in the first-level cache while all rows pass over them. As they pass, the operands of
-// the next round are made, a few lines with each step, so that the weight's way from memory is spread over the
-// products. Between two rounds of one panel the sums wait in memory as binary32 or int32, which changes no bit: every
-// output is still one chain over ascending k. A tile row is one row of A, so neither does the number of rows.
+// Up to 32 rows, all sums stay in tiles for all of k, and the weight goes through a few kilobytes: it streams. More
+// rows take it in rounds: a panel of 32 columns and a piece of k, small enough that its operands stay in the
+// first-level cache while all rows pass over them. As they pass, the operands of the next round are made, a few rows
+// between the products of each step, so that the weight's way from memory is spread over the products. Between two
+// rounds of one panel the sums wait in memory as binary32 or int32, which changes no bit: every output is still one
+// chain over ascending k. A tile row is one row of A, so neither does the number of rows.
 
 #include <immintrin.h>
 
@@ -25,6 +25,11 @@ constexpr int64_t kPairRows = 2 * kTileRows;
 constexpr int64_t kMostBlockRows = 256;
 // Panels whose sums wait at the same time. The more, the less often A comes into the second-level cache.
 constexpr int64_t kMostGroupPanels = 8;
+// So few rows that A stays there anyway, and that memory has little time for a line of the weight: they take a panel in
+// one go, which reads the weight in long pieces, in shorter rounds, whose sums and operands take less of the
+// first-level cache.
+constexpr int64_t kMostFewRows = 128;
+constexpr int64_t kFewRowsRoundSteps = 4;
 
 struct Bf16Tiles {
   using Operand = Bf16Operand;
@@ -52,28 +57,24 @@ struct S8Tiles {
   }
 };
 
-// The tiles' current shape, for `row_tiles` tiles of rows of A, the last one of `last` rows, times as many column tiles
-// as there is room for: see the functions that multiply.
+// The tiles' current shape, for one or two tiles of rows of A, the last one of `last` rows: see the functions that
+// multiply.
 class TileShape {
  public:
   void Set(int64_t row_tiles, int64_t last) {
+    if (row_tiles == row_tiles_ && last == last_) return;
+    row_tiles_ = row_tiles;
+    last_ = last;
     constexpr int64_t kAll = kTileRows;
-    switch (row_tiles) {
-      case 1:  // sums 0 to 3, A 4, columns 6 and 7
-        return Load({last, last, last, last, last, 0, kAll, kAll});
-      case 2:  // sums 0 to 3, A 4 and 5, columns 6 and 7
-        return Load({kAll, kAll, last, last, kAll, last, kAll, kAll});
-      case 3:  // sums 0 to 2, A 4, 5 and 6, columns 7
-        return Load({kAll, kAll, last, 0, kAll, kAll, last, kAll});
-      default:  // sums 0 to 3, A 4 and 5 in turn and 6, columns 7
-        return Load({kAll, kAll, kAll, last, kAll, kAll, last, kAll});
+    if (row_tiles == 1) {
+      Load({last, last, last, last, last, 0, kAll, kAll});  // sums 0 to 3, A 4, columns 6 and 7
+    } else {
+      Load({kAll, kAll, last, last, kAll, last, kAll, kAll});  // sums 0 to 3, A 4 and 5, columns 6 and 7
     }
   }
 
  private:
-  void Load(const int64_t (&rows)[8]) {
-    if (__builtin_memcmp(rows_, rows, sizeof(rows_)) == 0) return;
-    __builtin_memcpy(rows_, rows, sizeof(rows_));
+  static void Load(const int64_t (&rows)[8]) {
     TileConfig config;
     for (int tile = 0; tile < 8; ++tile) {
       if (rows[tile] == 0) continue;
@@ -83,7 +84,8 @@ class TileShape {
     ConfigureTiles(config);
   }
 
-  int64_t rows_[8] = {};  // of the tiles, as loaded; a shape without rows is never asked for
+  int64_t row_tiles_ = 0;  // none: nothing is loaded
+  int64_t last_ = 0;
 };
 
 template <class Tiles, class Args>
@@ -105,12 +107,6 @@ class PanelProduct {
     const int64_t row_tiles = CeilDiv(args_.rows, kTileRows);
     if (row_tiles == 1) return RunStream<1, 4>();
     if (row_tiles == 2) return RunStream<2, 2>();
-    if constexpr (Operand::kBlockColumns == kTileRows) {
-      if (weight_.HasAdjacentRows()) {
-        if (row_tiles == 3) return RunStream<3, 1>();
-        if (row_tiles == 4) return RunStream<4, 1>();
-      }
-    }
     // Blocks of equal numbers of pairs.
     const int64_t blocks = CeilDiv(args_.rows, kMostBlockRows);
     const int64_t block_rows = CeilDiv(CeilDiv(args_.rows, blocks), kPairRows) * kPairRows;
@@ -124,7 +120,7 @@ class PanelProduct {
   struct alignas(64) Scratch {
     int32_t sums[kMostGroupPanels * kMostBlockRows * kPanelColumns];
     int32_t finished[2][kMostRoundPanels * kPairSums];
-    __m512i operands[2][kRoundSteps * kStepVectors];
+    __m512i operands[2][kMostRoundSteps * kStepVectors];
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
@@ -151,8 +147,7 @@ class PanelProduct {
    private:
     void Store(int64_t rows) {
       for (int64_t panel = 0; panel < round_.num_panels; ++panel) {
-        product_.StorePanel(round_.ColumnOf(panel), kPanelColumns, row_, rows, sums_ + panel * kPairSums,
-                            kPanelColumns);
+        product_.StorePanel(round_.ColumnOf(panel), row_, rows, sums_ + panel * kPairSums, kPanelColumns);
       }
       sums_ += rows * kPanelColumns;
       row_ += rows;
@@ -172,16 +167,13 @@ class PanelProduct {
     RoundOperands<Tiles> next;  // the next round's operands
     Unstored unstored;
     int which_finished = 0;  // the buffer that the next finished sums go to
-
-    inline void Share() {
-      unstored.Share();
-      next.Share();
-    }
   };
 
   // Rows [row_begin, row_begin + rows) times all columns.
   void RunMany(int64_t row_begin, int64_t rows) {
-    const RoundOrder order(column_begin_, args_.column_end, weight_.k, kTileK, kMostGroupPanels);
+    const bool are_few = rows <= kMostFewRows;
+    const RoundOrder order(column_begin_, args_.column_end, weight_.k, kTileK, are_few ? 1 : kMostGroupPanels,
+                           are_few ? kFewRowsRoundSteps : kMostRoundSteps);
     const int64_t pairs = CeilDiv(rows, kPairRows);
     Round round = order.First();
     Beside beside = {RoundOperands<Tiles>(&steps_, order), Unstored(*this)};
@@ -251,31 +243,44 @@ class PanelProduct {
     const int64_t row_bytes = args_.a_row_stride * static_cast<int64_t>(sizeof(Element));
     const Element* a = pair.a + k;
     const Element* lower_a = a + kTileRows * args_.a_row_stride;
+    const int64_t share = beside->next.rows_per_share();
+    typename RoundOperands<Tiles>::Maker maker(&beside->next);
     for (; k + kTileK <= k_end; k += kTileK, a += kTileK, lower_a += kTileK, operands += kStepVectors) {
-      MultiplyStep<kHasSecond, true>(a, lower_a, row_bytes, operands);
-      beside->Share();
+      MultiplyStep<kHasSecond, true>(a, lower_a, row_bytes, operands, &maker, share);
+      beside->unstored.Share();
     }
     if (k == k_end) return;
     // Rows of A end before 64 bytes do.
     alignas(64) Element tail[kPairRows * kTileK];
     CopyTail(a, pair.rows, k_end - k, tail);
-    MultiplyStep<kHasSecond, true>(tail, tail + kTileRows * kTileK, kTileRowBytes, operands);
-    beside->Share();
+    MultiplyStep<kHasSecond, true>(tail, tail + kTileRows * kTileK, kTileRowBytes, operands, &maker, share);
+    beside->unstored.Share();
   }
 
-  // kPasses: A goes by the operands, which stay in the first-level cache.
-  template <bool kHasSecond, bool kPasses>
+  // A RoundOperands::Maker that has nothing to make.
+  struct NoMaker {
+    inline void Make(int64_t) {}
+  };
+
+  // Makes `share` operand rows between the products. kPasses: A goes by the operands, which stay in the first-level
+  // cache.
+  template <bool kHasSecond, bool kPasses, class Maker>
   static inline void MultiplyStep(const Element* upper_a, const Element* lower_a, int64_t row_bytes,
-                                  const __m512i* operands) {
+                                  const __m512i* operands, Maker* maker, int64_t share) {
+    constexpr int64_t kProducts = kHasSecond ? 4 : 2;
     LoadTile<4, kPasses>(upper_a, row_bytes);
     LoadTile<6>(operands, kTileRowBytes);
     Tiles::template Multiply<0, 4, 6>();
+    maker->Make(share / kProducts);
     LoadTile<7>(operands + kTileRows, kTileRowBytes);
     Tiles::template Multiply<1, 4, 7>();
+    maker->Make((share + 1) / kProducts);
     if (kHasSecond) {
       LoadTile<5, kPasses>(lower_a, row_bytes);
       Tiles::template Multiply<2, 5, 6>();
+      maker->Make((share + 2) / kProducts);
       Tiles::template Multiply<3, 5, 7>();
+      maker->Make((share + 3) / kProducts);
     }
   }
 
@@ -317,7 +322,7 @@ class PanelProduct {
     }
     StoreSums<kRowTiles, kColumnTiles, kStreamColumns>(scratch_->sums);
     for (int64_t part = 0; part < kColumns; part += kPanelColumns) {
-      StorePanel(column + part, Smaller(kColumns, kPanelColumns), 0, args_.rows, scratch_->sums + part, kStreamColumns);
+      StorePanel(column + part, 0, args_.rows, scratch_->sums + part, kStreamColumns);
     }
   }
 
@@ -343,35 +348,20 @@ class PanelProduct {
   static inline void StreamStep(const Element* a, int64_t a_stride, const __m512i* step) {
     const int64_t row_bytes = a_stride * static_cast<int64_t>(sizeof(Element));
     const int64_t tile_stride = kTileRows * a_stride;
-    if constexpr (kRowTiles <= 2) {
-      MultiplyStep<kRowTiles == 2, false>(a, a + tile_stride, row_bytes, step);
-      if constexpr (kColumnTiles > 2) {
-        LoadTile<6>(step + 2 * kTileRows, kTileRowBytes);
-        Tiles::template Multiply<2, 4, 6>();
-        LoadTile<7>(step + 3 * kTileRows, kTileRowBytes);
-        Tiles::template Multiply<3, 4, 7>();
-      }
-    } else {
-      LoadTile<7>(step, kTileRowBytes);
-      LoadTile<4>(a, row_bytes);
-      Tiles::template Multiply<0, 4, 7>();
-      LoadTile<5>(a + tile_stride, row_bytes);
-      Tiles::template Multiply<1, 5, 7>();
-      if constexpr (kRowTiles == 4) {
-        LoadTile<4>(a + 2 * tile_stride, row_bytes);
-        Tiles::template Multiply<2, 4, 7>();
-      }
-      LoadTile<6>(a + (kRowTiles - 1) * tile_stride, row_bytes);
-      Tiles::template Multiply<kRowTiles - 1, 6, 7>();
+    NoMaker maker;
+    MultiplyStep<kRowTiles == 2, false>(a, a + tile_stride, row_bytes, step, &maker, 0);
+    if constexpr (kColumnTiles > 2) {
+      LoadTile<6>(step + 2 * kTileRows, kTileRowBytes);
+      Tiles::template Multiply<2, 4, 6>();
+      LoadTile<7>(step + 3 * kTileRows, kTileRowBytes);
+      Tiles::template Multiply<3, 4, 7>();
     }
   }
 
-  // Columns [column, column + columns), at most a panel, of rows [row_begin, row_begin + rows), as far as they are
-  // asked for.
-  void StorePanel(int64_t column, int64_t columns, int64_t row_begin, int64_t rows, const int32_t* sums,
-                  int64_t sum_stride) const {
+  // The panel's columns from `column` on, as far as they are asked for, of rows [row_begin, row_begin + rows).
+  void StorePanel(int64_t column, int64_t row_begin, int64_t rows, const int32_t* sums, int64_t sum_stride) const {
     const int64_t begin = Larger(args_.column_begin - column, 0);
-    const int64_t end = Smaller(args_.column_end - column, columns);
+    const int64_t end = Smaller(args_.column_end - column, kPanelColumns);
     if (begin >= end) return;
     auto* c = args_.c + row_begin * args_.c_row_stride + column + begin - args_.column_begin;
     if constexpr (requires { Tiles::RoundedLine(sums); }) {

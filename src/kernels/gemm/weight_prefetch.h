@@ -12,9 +12,11 @@ namespace {
 
 inline constexpr int64_t kLineBytes = 64;
 
-// Into the second-level cache. Not the compiler's builtin: gcc takes a function that does nothing else for one without
-// effects and drops its calls.
-static inline void PrefetchLine(const void* address) { __asm__ volatile("prefetcht1 (%0)" : : "r"(address)); }
+// What is used soon, into the first-level cache. Not the compiler's builtin: gcc takes a function that does nothing
+// else for one without effects and drops its calls.
+static inline void PrefetchLine(const void* address) { __asm__ volatile("prefetcht0 (%0)" : : "r"(address)); }
+// What is used later than other things that want the first-level cache, into the second-level one.
+static inline void PrefetchLaterLine(const void* address) { __asm__ volatile("prefetcht1 (%0)" : : "r"(address)); }
 
 // Columns [column_begin, column_end) of a weight whose rows of a block are apart, in the order of memory: kernels read
 // it a few columns at a time, and would touch every line with a jump between.
@@ -25,7 +27,7 @@ static inline void PrefetchSpreadRows(const WeightView& weight, int64_t column_b
   const char* row = static_cast<const char*>(weight.data) + column_begin * kElementBytes;
   const int64_t row_bytes = (column_end - column_begin) * kElementBytes;
   for (int64_t k = 0; k < weight.k; ++k, row += weight.row_stride * kElementBytes) {
-    for (int64_t byte = 0; byte < row_bytes; byte += kLineBytes) PrefetchLine(row + byte);
+    for (int64_t byte = 0; byte < row_bytes; byte += kLineBytes) PrefetchLaterLine(row + byte);
   }
 }
 
@@ -39,7 +41,7 @@ class NextReadPrefetch {
   }
   inline void Portion() {
     const char* portion_end = end_ - line_ < portion_bytes_ ? end_ : line_ + portion_bytes_;
-    for (; line_ < portion_end; line_ += kLineBytes) PrefetchLine(line_);
+    for (; line_ < portion_end; line_ += kLineBytes) PrefetchLaterLine(line_);
   }
 
  private:

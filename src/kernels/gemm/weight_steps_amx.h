@@ -27,10 +27,10 @@ class WeightSteps {
   static constexpr int64_t kTileK = kTileRows * Operand::kStepK;  // 64 bytes of a row of A
   // How far ahead of its use a weight is asked for, in each block of columns. A line asked for also sets the
   // processor's own prefetchers going.
-  static constexpr int64_t kPrefetchBytes = 3072;
+  static constexpr int64_t kPrefetchBytes = 2048;
 
   // `steps`: over how many what is read next is asked for. One row tile loads half as many, and asks for half of it;
-  // three and four load twice as many and have asked for all of it at half time, more than 256 in their first block.
+  // more than 256 rows have asked for all of it in their first block.
   WeightSteps(const WeightView& weight, const NextRead& next_read, int64_t steps)
       : weight_(weight), next_read_(next_read, steps) {}
 
@@ -39,7 +39,7 @@ class WeightSteps {
   template <int kColumnTiles>
   inline void Load(int64_t column, int64_t next_column, int64_t k, __m512i* out) {
     constexpr int64_t kBlocks = kColumnTiles * kTileRows / Operand::kBlockColumns;
-    static_assert(kBlocks > 0);
+    static_assert(kColumnTiles % kPanelTiles == 0);
     AskForNext();
     const int64_t k_count = Smaller(kTileK, weight_.k - k);
     const RowKind kind = k_count == kTileK ? RowKindOf(column, kColumnTiles * kTileRows) : RowKind::kNone;
@@ -47,14 +47,14 @@ class WeightSteps {
       for (int64_t block = 0; block < kBlocks; ++block) LoadPacked(column, next_column, k, block, out);
       return;
     }
-    if constexpr (kColumnTiles % 2 == 0) {
-      if (kind == RowKind::kAdjacent) {
-        for (int64_t tile = 0; tile < kColumnTiles; tile += 2, out += 2 * kTileRows) {
-          const Element* w = At(k, column + tile * kTileRows);
-          for (int64_t row = 0; row < kTileRows; ++row, w += RowElements()) MakeAdjacentRow(w, out + row);
+    if (kind == RowKind::kAdjacent) {
+      for (int64_t tile = 0; tile < kColumnTiles; tile += kPanelTiles, out += kStepVectors) {
+        const Element* w = At(k, column + tile * kTileRows);
+        for (int64_t row = 0; row < kTileRows; ++row, w += RowElements()) {
+          MakeAdjacentRow(w, weight_.row_stride, out + row);
         }
-        return;
       }
+      return;
     }
     LoadPart(column, kBlocks, k, k_count, out);
   }
@@ -76,19 +76,30 @@ class WeightSteps {
   // From one operand row's weights to the next one's.
   int64_t RowElements() const { return Operand::kStepK * weight_.row_stride; }
 
-  // The operand row whose weights begin at `w`, a line for each of the panel's tiles. RowKind::kPacked.
-  inline void MakePackedRow(const Element* w, __m512i* out) const {
-    for (int64_t block = 0; block < kPanelBlocks; ++block, w += weight_.block_stride) {
+  // The elements between the two lines that an operand row of a panel is made of: blocks of columns apart if it
+  // is_packed (RowKind::kPacked), else rows (RowKind::kAdjacent).
+  int64_t LineStride(bool is_packed) const { return is_packed ? weight_.block_stride : weight_.row_stride; }
+
+  // The operand row whose weights begin at `w`, a line for each of the panel's tiles; asks for the one at `soon`.
+  // RowKind::kPacked.
+  static inline void MakePackedRow(const Element* w, const Element* soon, int64_t line_stride, __m512i* out) {
+    for (int64_t block = 0; block < kPanelBlocks; ++block, w += line_stride, soon += line_stride) {
+      AskForPackedBlockRow(soon);
       MakePackedBlockRow(w, out + block * Operand::kVectors * kTileRows);
     }
   }
-  inline void AskForPackedRow(const Element* w) const {
-    for (int64_t block = 0; block < kPanelBlocks; ++block, w += weight_.block_stride) AskForPackedBlockRow(w);
-  }
   // RowKind::kAdjacent.
-  inline void MakeAdjacentRow(const Element* w, __m512i* out) const {
+  static inline void MakeAdjacentRow(const Element* w, int64_t line_stride, __m512i* out) {
     if constexpr (requires { Operand::LoadAdjacent; }) {
-      Operand::LoadAdjacent(w, weight_.row_stride, out, out + kTileRows);
+      Operand::LoadAdjacent(w, line_stride, out, out + kTileRows);
+    }
+  }
+  // The panel's step whose weights begin at `w`. RowKind::kPacked.
+  inline void AskForPackedStep(const Element* w) const {
+    for (int64_t block = 0; block < kPanelBlocks; ++block, w += weight_.block_stride) {
+      for (int64_t row = 0; row < kTileRows; ++row) {
+        AskForPackedBlockRow(w + row * Operand::kStepK * Operand::kBlockColumns);
+      }
     }
   }
   // A panel's step that may reach past the weight's columns or, having k_count of a tile's k, past a piece of k.
