@@ -31,7 +31,15 @@ elseif(MLAP_SANITIZE)
 endif()
 if(MLAP_SANITIZE)
   target_compile_options(mlap_flags INTERFACE ${sanitizer_flags})
+  # A target of large template libraries leaves out the checks of every pointer, a record of 64 bytes each, that the
+  # address sanitizer makes when the pointer is used.
+  set(pointer_checks null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute,pointer-overflow)
+  target_compile_options(mlap_flags INTERFACE
+    $<$<BOOL:$<TARGET_PROPERTY:MLAP_LEAVES_OUT_POINTER_CHECKS>>:-fno-sanitize=${pointer_checks}>)
   target_link_options(mlap_flags INTERFACE ${sanitizer_flags})
+  # The sanitizers' records hold a million addresses. In a program that may lie anywhere each is patched at every start,
+  # which takes longer than most tests.
+  string(APPEND CMAKE_EXE_LINKER_FLAGS " -no-pie")
 endif()
 target_include_directories(mlap_flags INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>

@@ -15,14 +15,15 @@ thread_local bool memory_is_exhausted = false;
 
 }  // namespace
 
-void* operator new(size_t num_bytes) {
+// Not inlined, or the compiler takes malloc and delete, or new and free, for a pair that does not match.
+__attribute__((noinline)) void* operator new(size_t num_bytes) {
   void* const pointer = memory_is_exhausted ? nullptr : std::malloc(num_bytes == 0 ? 1 : num_bytes);
   if (pointer == nullptr) throw std::bad_alloc();
   return pointer;
 }
 
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
+__attribute__((noinline)) void operator delete(void* pointer) noexcept { std::free(pointer); }
+__attribute__((noinline)) void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
 
 namespace mlap::cann {
 namespace {
