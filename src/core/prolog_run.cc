@@ -9,6 +9,7 @@
 #include "core/product.h"
 #include "core/row_quantizer.h"
 #include "core/slot_check.h"
+#include "core/write_ahead.h"
 
 namespace mlap {
 namespace {
@@ -195,6 +196,7 @@ class BlockRun {
     kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank, query, shape_.kv_rank,
                             Scratch<void>(worker, plan_.layout.gemm)});
     for (int64_t t = begin; t < end; ++t) {
+      AskToWriteQuery(std::min(t + kRowsAhead, end - 1), head);
       QuantizeQuery(query + (t - begin) * shape_.kv_rank, RopeRow(t, head, begin, worker), t, head, worker);
     }
   }
@@ -273,6 +275,13 @@ class BlockRun {
   }
   Bf16* QueryRope(int64_t t, int64_t head) const { return args_.query_rope + TokenHead(t, head) * shape_.rope; }
 
+  // A token's rows of the outputs lie apart from the next one's, where no processor expects them.
+  static constexpr int64_t kRowsAhead = 2;
+  void AskToWriteQuery(int64_t t, int64_t head) const {
+    AskToWrite(static_cast<char*>(args_.query) + TokenHead(t, head) * shape_.kv_rank, shape_.kv_rank);
+    AskToWrite(QueryRope(t, head), shape_.rope * static_cast<int64_t>(sizeof(Bf16)));
+  }
+
   // The 8-bit query with its scale s; query_rope is `rope`, the rotated qR, multiplied by quantScaleCkv / s, so that
   // both parts of a logit have one factor. An all-zero query has scale 0 and makes query_rope infinite or a NaN, as on
   // the device.
@@ -281,8 +290,7 @@ class BlockRun {
     const int64_t columns = shape_.kv_rank;
     float* row = Scratch<float>(worker, plan_.layout.row);
     float* scale = args_.dequant_scale_q_nope + token_head;
-    kernels_.widen_bf16.run(query, columns, row);
-    QuantizeQueryRow(kernels_, mode_.QuantType(), mode_.rules, row, columns,
+    QuantizeQueryRow(kernels_, mode_.QuantType(), mode_.rules, query, columns, row,
                      static_cast<char*>(args_.query) + token_head * columns, scale);
     kernels_.widen_bf16.run(rope, shape_.rope, row);
     kernels_.scale.run(row, args_.quant_scale_ckv[0] / *scale, shape_.rope, row);

@@ -11,11 +11,12 @@ void QuantizeRow(const KernelTable& kernels, ElementType type, NumericRules rule
   kernel.run(row, smooth, columns, static_cast<uint8_t*>(out), scale);
 }
 
-void QuantizeQueryRow(const KernelTable& kernels, ElementType type, NumericRules rules, float* row, int64_t columns,
-                      void* out, float* scale) {
+void QuantizeQueryRow(const KernelTable& kernels, ElementType type, NumericRules rules, const Bf16* query,
+                      int64_t columns, float* row, void* out, float* scale) {
   if (type == ElementType::kInt8 && rules == NumericRules::kA2) {
-    return kernels.quantize_query.run(row, columns, static_cast<int8_t*>(out), scale);
+    return kernels.quantize_query.run(query, columns, static_cast<int8_t*>(out), scale);
   }
+  kernels.widen_bf16.run(query, columns, row);
   QuantizeRow(kernels, type, rules, row, nullptr, columns, out, scale);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/bf16.h"
 #include "base/element_type.h"
 #include "base/numeric_rules.h"
 #include "kernels/kernel_table.h"
@@ -15,9 +16,9 @@ namespace mlap {
 void QuantizeRow(const KernelTable& kernels, ElementType type, NumericRules rules, float* row, const float* smooth,
                  int64_t columns, void* out, float* scale);
 
-// The same for a head's query, which kA2 rounds in its own way.
-void QuantizeQueryRow(const KernelTable& kernels, ElementType type, NumericRules rules, float* row, int64_t columns,
-                      void* out, float* scale);
+// The same for a head's query, which kA2 rounds in its own way. `row` is scratch for so many values.
+void QuantizeQueryRow(const KernelTable& kernels, ElementType type, NumericRules rules, const Bf16* query,
+                      int64_t columns, float* row, void* out, float* scale);
 
 // One group of a kPerGroup row. `clip_alpha` is for int8 and not read otherwise.
 void QuantizeGroup(const KernelTable& kernels, ElementType type, const float* group, const float* clip_alpha,

@@ -3,8 +3,10 @@
 // A vector type V (vector/vector_<isa>.h) offers F32 and U32 of kLanes = 16 lanes; loads and stores of the first
 // `count` lanes (1 <= count <= 16, the rest reads as zero and is not written) from binary32, bf16, int32 and
 // interleaved pairs and to binary32, bf16 (bf()) and int8 (int8(), or through binary16); lane-wise Add, Mul, Div,
-// Negate, Min, Max, each one rounded binary32 operation; and a maximum over the bits of |x|. V lives in an unnamed
-// namespace, so that what is instantiated over it stays in its object.
+// Negate, Min, Max, each one rounded binary32 operation; and a maximum over the bits of |x|. What it may offer besides:
+// that maximum over kBf16AtATime bf16, and StoreNumbersThroughHalf, for kNumbersAtATime bf16 times a factor: int8
+// through binary16, of products that are numbers below 128. V lives in an unnamed namespace, so that what is
+// instantiated over it stays in its object.
 #ifndef MLAP_KERNELS_ROW_KERNELS_H_
 #define MLAP_KERNELS_ROW_KERNELS_H_
 
@@ -26,7 +28,7 @@ namespace mlap {
     (table)->dequantize = {DequantizeRow<V>, "dequantize_s32_f32_" isa};                                     \
     (table)->quantize_per_channel = {QuantizePerChannelRow<V>, "quantize_channel_f32_s8_" isa};              \
     (table)->quantize_per_token = {QuantizePerTokenRow<V>, "quantize_token_f32_s8_" isa};                    \
-    (table)->quantize_query = {QuantizeQueryRow<V>, "quantize_query_f32_s8_" isa};                           \
+    (table)->quantize_query = {QuantizeQueryRow<V>, "quantize_query_bf16_s8_" isa};                          \
     (table)->quantize_per_group = {QuantizePerGroupRow<V>, "quantize_group_f32_s8_" isa};                    \
     (table)->narrow_to_int8 = {NarrowToInt8Row<V>, "narrow_f32_s8_" isa};                                    \
     (table)->scale = {ScaleRow<V>, "scale_f32_" isa};                                                        \

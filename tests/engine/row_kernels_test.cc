@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/int8_rounding.h"
@@ -91,7 +92,7 @@ TEST_P(RowKernelsTest, MatchScalarBitForBit) {
       float query_scale[2] = {0, 0};
       int query_run = 0;
       ExpectSameAsScalar<int8_t>(
-          n, [&](const KernelTable& t, int8_t* y) { t.quantize_query.run(xs, n, y, &query_scale[query_run++]); },
+          n, [&](const KernelTable& t, int8_t* y) { t.quantize_query.run(bfs, n, y, &query_scale[query_run++]); },
           "query");
       EXPECT_EQ(query_scale[0], query_scale[1]);
       ExpectSameAsScalar<float>(
@@ -281,14 +282,40 @@ TEST_P(RowKernelsTest, GroupsAreClipped) {
 }
 
 TEST_P(RowKernelsTest, TheQueryIsRoundedTwiceWithTiesAway) {
-  // A = 127, so the factor is 1: 63.4999 is 63.5 in binary16 and then 64; 0.5 and 2.5 go away from zero.
-  const float x[] = {127.0f, 63.4999f, -63.4999f, 0.5f, -0.5f, 2.5f, 0.49f, 62.48f, -126.99f};
-  const int8_t expected[] = {127, 64, -64, 1, -1, 3, 0, 62, -127};
-  int8_t q[9];
-  float scale;
-  GetParam().table.quantize_query.run(x, 9, q, &scale);
-  EXPECT_EQ(scale, 1.0f);
-  for (int i = 0; i < 9; ++i) EXPECT_EQ(q[i], expected[i]) << x[i];
+  // A = 64, so the factor is 127 / 64: 16.375 becomes 32.494, 32.5 in binary16 and then 33. A = 127, so it is 1: a half
+  // goes away from zero. Enough values that some are converted many at a time and some one by one.
+  const std::pair<float, int> cases[][8] = {
+      {{64, 127}, {16.375f, 33}, {-16.375f, -33}, {32.5f, 65}, {0.25f, 0}, {1, 2}, {16.25f, 32}, {-64, -127}},
+      {{127, 127}, {63.5f, 64}, {-63.5f, -64}, {0.5f, 1}, {-0.5f, -1}, {2.5f, 3}, {-126.5f, -127}, {0, 0}}};
+  for (const auto& row : cases) {
+    Bf16 x[100];
+    int8_t q[100];
+    float scale;
+    for (int i = 0; i < 100; ++i) x[i] = RoundToBf16(row[i % 8].first);
+    GetParam().table.quantize_query.run(x, 100, q, &scale);
+    EXPECT_EQ(scale, row[0].first / 127.0f);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(q[i], row[i % 8].second) << i << ": " << row[i % 8].first;
+  }
+}
+
+TEST_P(RowKernelsTest, EveryValueOfAQueryIsRoundedLikeASingleOne) {
+  // Largest magnitudes: zero, the least denormal, denormals that make the factor infinite and normals that do not,
+  // ones, the largest number, infinity, a NaN.
+  for (const uint16_t largest :
+       {0x0000, 0x0001, 0x007f, 0x02ac, 0x02ad, 0x0300, 0x3f80, 0x42b7, 0x42fe, 0x7f7f, 0x7f80, 0x7fc1}) {
+    std::vector<Bf16> x;
+    for (uint32_t bits = 0; bits <= largest; ++bits) {
+      x.push_back(Bf16{static_cast<uint16_t>(bits)});
+      x.push_back(Bf16{static_cast<uint16_t>(bits | 0x8000u)});
+    }
+    std::vector<int8_t> q(x.size());
+    float scale;
+    GetParam().table.quantize_query.run(x.data(), static_cast<int64_t>(x.size()), q.data(), &scale);
+    const float factor = 127.0f / ToFloat(Bf16{largest});
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(q[i], RoundToInt8ThroughHalf(ToFloat(x[i]) * factor)) << largest << ", " << x[i].bits;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, RowKernelsTest, testing::ValuesIn(test::UsableIsas()),

@@ -36,7 +36,7 @@ using QuantizePerTokenFn = void (*)(float* x, const float* smooth, int64_t n, Nu
 
 // The quantised query under kA2: A = max |x_j|, *scale = A / 127, out_j = x_j * (127 / A) rounded through binary16 with
 // ties away (RoundToInt8ThroughHalf). Under k950 it is quantised like any row.
-using QuantizeQueryFn = void (*)(const float* x, int64_t n, int8_t* out, float* scale);
+using QuantizeQueryFn = void (*)(const Bf16* x, int64_t n, int8_t* out, float* scale);
 
 // One group of a kPerGroup cache row. A = max |x_j|, L = A * clip_alpha, *scale = L * (1 / 127),
 // out_j = int8(min(max(x_j, -L), L) * (1 / *scale)). A zero group has scale 0 and zeros, a NaN as above.

@@ -2,6 +2,7 @@
 #ifndef MLAP_KERNELS_QUANTIZE_QUANTIZE_ROW_H_
 #define MLAP_KERNELS_QUANTIZE_QUANTIZE_ROW_H_
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -92,12 +93,40 @@ static void QuantizePerTokenRow(float* x, const float* smooth, int64_t n, Numeri
 }
 
 template <class V>
-static void QuantizeQueryRow(const float* x, int64_t n, int8_t* out, float* scale) {
+static float RowMagnitude(const Bf16* x, int64_t n) {
+  auto largest = V::ZeroBits();
+  int64_t done = 0;
+  if constexpr (requires { V::kBf16AtATime; }) {
+    auto largest_words = V::ZeroBits();
+    for (; done + V::kBf16AtATime <= n; done += V::kBf16AtATime) {
+      largest_words = V::MaxAbsBf16Words(largest_words, x + done);
+    }
+    largest = V::BitsOfBf16Words(largest_words);
+  }
+  ForEachVector<V>(n - done,
+                   [&](int64_t j, int count) { largest = V::MaxAbsBits(largest, V::LoadBf16(x + done + j, count)); });
+  return LargestMagnitude<V>(largest);
+}
+
+template <class V>
+static void QuantizeQueryRow(const Bf16* x, int64_t n, int8_t* out, float* scale) {
   const float amax = RowMagnitude<V>(x, n);
   *scale = amax / 127.0f;
-  const auto factor = V::Broadcast(127.0f / amax);
-  ForEachVector<V>(
-      n, [=](int64_t j, int count) { V::StoreInt8ThroughHalf(out + j, V::Mul(V::Load(x + j, count), factor), count); });
+  const float factor = 127.0f / amax;
+  int64_t done = 0;
+  if constexpr (requires { V::kNumbersAtATime; }) {
+    // Every |x_j| <= A, so that a finite factor makes numbers of 127 at most.
+    if (std::isfinite(factor) && std::isfinite(amax)) {
+      const auto broadcast = V::Broadcast(factor);
+      for (; done + V::kNumbersAtATime <= n; done += V::kNumbersAtATime) {
+        V::StoreNumbersThroughHalf(out + done, x + done, broadcast);
+      }
+    }
+  }
+  const auto broadcast = V::Broadcast(factor);
+  ForEachVector<V>(n - done, [=](int64_t j, int count) {
+    V::StoreInt8ThroughHalf(out + done + j, V::Mul(V::LoadBf16(x + done + j, count), broadcast), count);
+  });
 }
 
 template <class V>

@@ -85,6 +85,16 @@ struct VectorAvx512 {
     _mm_mask_storeu_epi8(out, FirstLanes(count), _mm512_cvtsepi32_epi8(value));
   }
 
+  // RoundToInt8ThroughHalf of x[0, 64) * factor, all of them numbers below 128 in magnitude.
+  static constexpr int kNumbersAtATime = 64;
+  static void StoreNumbersThroughHalf(int8_t* out, const Bf16* x, F32 factor) {
+    const __m512i first = WordsThroughHalf(_mm512_loadu_si512(x), factor);
+    const __m512i second = WordsThroughHalf(_mm512_loadu_si512(x + 32), factor);
+    // Packing takes 8 words of each by turns.
+    const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    _mm512_storeu_si512(out, _mm512_permutexvar_epi64(in_order, _mm512_packs_epi16(first, second)));
+  }
+
   static F32 Add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
   static F32 Mul(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
   static F32 Div(F32 a, F32 b) { return _mm512_div_ps(a, b); }
@@ -98,7 +108,34 @@ struct VectorAvx512 {
   static U32 MaxAbsBits(U32 a, F32 x) {
     return _mm512_max_epu32(a, _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff)));
   }
+  static constexpr int kBf16AtATime = 32;
+  // Of pairs of words; BitsOfBf16Words gives the larger word of each pair as the bits of a binary32.
+  static U32 MaxAbsBf16Words(U32 a, const Bf16* x) {
+    return _mm512_max_epu16(a, _mm512_and_si512(_mm512_loadu_si512(x), _mm512_set1_epi16(0x7fff)));
+  }
+  static U32 BitsOfBf16Words(U32 a) {
+    return _mm512_max_epu32(_mm512_slli_epi32(a, 16), _mm512_andnot_si512(_mm512_set1_epi32(0xffff), a));
+  }
   static uint32_t ReduceMax(U32 a) { return static_cast<uint32_t>(_mm512_reduce_max_epu32(a)); }
+
+ private:
+  // 32 bf16 times `factor` as words. A pair of bf16 is a 32-bit lane, the even element in its lower half.
+  static __m512i WordsThroughHalf(__m512i pairs, F32 factor) {
+    const __m512i even = _mm512_slli_epi32(pairs, 16);
+    const __m512i odd = _mm512_andnot_si512(_mm512_set1_epi32(0xffff), pairs);
+    const __m512i low = IntegerThroughHalf(_mm512_mul_ps(_mm512_castsi512_ps(even), factor));
+    const __m512i high = IntegerThroughHalf(_mm512_mul_ps(_mm512_castsi512_ps(odd), factor));
+    return _mm512_mask_mov_epi16(low, 0xaaaaaaaau, _mm512_slli_epi32(high, 16));
+  }
+  // The magnitude is in the lower bits, so that it can be rounded without regard to the sign.
+  static __m512i IntegerThroughHalf(F32 x) {
+    const __m512i half_bits = _mm512_andnot_si512(_mm512_set1_epi32(0x1fff),
+                                                  _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x1000)));
+    constexpr int kSignOfAElseB = 0xe4;  // of c ? a : b, with c the sign's mask
+    const __m512i signed_half = _mm512_ternarylogic_epi32(half_bits, _mm512_set1_epi32(0x3f000000),
+                                                          _mm512_set1_epi32(INT32_MIN), kSignOfAElseB);
+    return _mm512_cvttps_epi32(_mm512_add_ps(_mm512_castsi512_ps(half_bits), _mm512_castsi512_ps(signed_half)));
+  }
 };
 
 }  // namespace
