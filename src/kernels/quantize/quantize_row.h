@@ -112,20 +112,19 @@ template <class V>
 static void QuantizeQueryRow(const Bf16* x, int64_t n, int8_t* out, float* scale) {
   const float amax = RowMagnitude<V>(x, n);
   *scale = amax / 127.0f;
-  const float factor = 127.0f / amax;
+  const float one_factor = 127.0f / amax;
+  const auto factor = V::Broadcast(one_factor);
   int64_t done = 0;
   if constexpr (requires { V::kNumbersAtATime; }) {
     // Every |x_j| <= A, so that a finite factor makes numbers of 127 at most.
-    if (std::isfinite(factor) && std::isfinite(amax)) {
-      const auto broadcast = V::Broadcast(factor);
+    if (std::isfinite(one_factor) && std::isfinite(amax)) {
       for (; done + V::kNumbersAtATime <= n; done += V::kNumbersAtATime) {
-        V::StoreNumbersThroughHalf(out + done, x + done, broadcast);
+        V::StoreNumbersThroughHalf(out + done, x + done, factor);
       }
     }
   }
-  const auto broadcast = V::Broadcast(factor);
   ForEachVector<V>(n - done, [=](int64_t j, int count) {
-    V::StoreInt8ThroughHalf(out + done + j, V::Mul(V::LoadBf16(x + done + j, count), broadcast), count);
+    V::StoreInt8ThroughHalf(out + done + j, V::Mul(V::LoadBf16(x + done + j, count), factor), count);
   });
 }
 
