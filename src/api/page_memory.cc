@@ -10,6 +10,7 @@ namespace mlap {
 namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
+constexpr size_t kMostSmallPageBytes = size_t{1} << 20;
 
 constexpr size_t RoundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -31,7 +32,7 @@ PageMemory& PageMemory::operator=(PageMemory&& other) noexcept {
 
 void PageMemory::Allocate(size_t num_bytes) {
   if (num_bytes > SIZE_MAX / 2) throw std::bad_alloc();
-  const bool is_huge = num_bytes >= kHugePageBytes;
+  const bool is_huge = num_bytes > kMostSmallPageBytes;
   // A huge page more, so that an aligned part of the size lies in it.
   const size_t bytes = is_huge ? RoundUp(num_bytes, kHugePageBytes) + kHugePageBytes : num_bytes + 1;
   void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -6,7 +6,7 @@
 
 namespace mlap {
 
-// Zeros at first, aligned to a huge page if it is that large, else to a page. Movable.
+// Zeros at first, aligned to a huge page above 1 MiB, else to a page. Movable.
 class PageMemory {
  public:
   PageMemory() = default;

@@ -377,8 +377,9 @@ ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
 /* Allocates `size` bytes of device memory, rounded up to a multiple of 32 and extended by 32, aligned to 64 bytes, not
- * cleared. Needs a current context. The caller frees it with aclrtFree. Blocks of 2 MiB and more are on huge pages
- * where the system has them, whatever `policy` says. Returns 100000 if `size` is 0, 207001 if there is no memory. */
+ * cleared. Needs a current context. The caller frees it with aclrtFree. Blocks of more than 1 MiB are on huge pages of
+ * their own where the system has them, whatever `policy` says. Returns 100000 if `size` is 0, 207001 if there is no
+ * memory. */
 ACL_FUNC_VISIBILITY aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
 /* Frees what aclrtMalloc returned. Does not wait for streams: synchronise first. Needs no context. Returns 100000 for

@@ -14,10 +14,22 @@ namespace {
 
 constexpr size_t kAlignmentBytes = 64;
 constexpr size_t kHugePageBytes = size_t{2} << 20;
+// Above this a block lies on huge pages, as on the device. The last one is whole: measured with N = 128, a call is 4 to
+// 10 % slower if the ends of the weights and a workspace below 2 MiB lie on small pages.
+constexpr size_t kMostSmallPageBytes = size_t{1} << 20;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
-// Only whole huge pages are given the advice: the rest of the last one may belong to a neighbour.
+// What is held for a large block. AddressSanitizer is told the block's own size, so that it sees what lies behind it.
+size_t HeldBytes(size_t num_bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  return num_bytes;
+#else
+  return (num_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+#endif
+}
+
+// Only whole huge pages are given the advice.
 bool AdviseHugePages([[maybe_unused]] void* begin, [[maybe_unused]] size_t num_bytes) {
 #ifdef MADV_HUGEPAGE
   return madvise(begin, num_bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE) == 0;
@@ -36,10 +48,11 @@ MemoryBlocks& MemoryBlocks::Get() {
 void* MemoryBlocks::Allocate(size_t num_bytes, MemoryKind kind) {
   // The system would promise more than the machine has and end the process when it is used.
   if (num_bytes > TotalMemoryBytes()) return nullptr;
-  const bool is_large = num_bytes >= kHugePageBytes;
+  const bool is_large = num_bytes > kMostSmallPageBytes;
+  const size_t held_bytes = is_large ? HeldBytes(num_bytes) : num_bytes;
   void* pointer = nullptr;
-  if (posix_memalign(&pointer, is_large ? kHugePageBytes : kAlignmentBytes, num_bytes) != 0) return nullptr;
-  const bool has_huge_pages = is_large && AdviseHugePages(pointer, num_bytes);
+  if (posix_memalign(&pointer, is_large ? kHugePageBytes : kAlignmentBytes, held_bytes) != 0) return nullptr;
+  const bool has_huge_pages = is_large && AdviseHugePages(pointer, held_bytes);
   const uintptr_t begin = reinterpret_cast<uintptr_t>(pointer);
   try {
     const std::lock_guard<std::mutex> lock(mutex_);
