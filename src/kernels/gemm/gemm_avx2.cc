@@ -23,11 +23,12 @@ struct Avx2Tile {
 struct F32Avx2 : Avx2Tile {
   using Vector = __m256;
   static constexpr int kStepK = 1;
+  static constexpr bool kReadsA = false;
 
   static inline Vector Zero() { return _mm256_setzero_ps(); }
   static inline Vector Load(const uint32_t* x) { return _mm256_loadu_ps(reinterpret_cast<const float*>(x)); }
   static inline void Store(uint32_t* x, Vector v) { _mm256_storeu_ps(reinterpret_cast<float*>(x), v); }
-  static inline Vector Broadcast(const uint32_t* x) { return _mm256_broadcast_ss(reinterpret_cast<const float*>(x)); }
+  static inline Vector Broadcast(const void* word) { return _mm256_set1_ps(FloatAt(word)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm256_fmadd_ps(w, x, sum); }
 };
 
@@ -120,11 +121,12 @@ struct S8Avx2 : Avx2Tile {
   using Output = int32_t;
   using Vector = __m256i;
   static constexpr int kStepK = 2;
+  static constexpr bool kReadsA = false;
 
   static inline Vector Zero() { return _mm256_setzero_si256(); }
   static inline Vector Load(const uint32_t* x) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)); }
   static inline void Store(uint32_t* x, Vector v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(x), v); }
-  static inline Vector Broadcast(const uint32_t* x) { return _mm256_set1_epi32(static_cast<int32_t>(*x)); }
+  static inline Vector Broadcast(const void* word) { return _mm256_set1_epi32(WordAt(word)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(w, x));
   }

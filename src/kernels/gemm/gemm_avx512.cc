@@ -23,13 +23,12 @@ struct Avx512Tile {
 struct F32Avx512 : Avx512Tile {
   using Vector = __m512;
   static constexpr int kStepK = 1;
+  static constexpr bool kReadsA = false;
 
   static inline Vector Zero() { return _mm512_setzero_ps(); }
   static inline Vector Load(const uint32_t* x) { return _mm512_load_ps(x); }
   static inline void Store(uint32_t* x, Vector v) { _mm512_store_ps(x, v); }
-  static inline Vector Broadcast(const uint32_t* x) {
-    return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x)));
-  }
+  static inline Vector Broadcast(const void* word) { return _mm512_set1_ps(FloatAt(word)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm512_fmadd_ps(w, x, sum); }
 };
 
@@ -126,11 +125,12 @@ struct S8Avx512 : Avx512Tile {
   using Output = int32_t;
   using Vector = __m512i;
   static constexpr int kStepK = 2;
+  static constexpr bool kReadsA = false;
 
   static inline Vector Zero() { return _mm512_setzero_si512(); }
   static inline Vector Load(const uint32_t* x) { return _mm512_load_si512(x); }
   static inline void Store(uint32_t* x, Vector v) { _mm512_store_si512(x, v); }
-  static inline Vector Broadcast(const uint32_t* x) { return _mm512_set1_epi32(static_cast<int>(*x)); }
+  static inline Vector Broadcast(const void* word) { return _mm512_set1_epi32(WordAt(word)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(w, x));
   }

@@ -19,13 +19,12 @@ struct Bf16Dot {
   static constexpr int kWideRows = 0;
   static constexpr int kUnit = Bf16Operand::kBlockColumns;
   static constexpr int kStepK = Bf16Operand::kStepK;
+  static constexpr bool kReadsA = true;
 
   static inline Vector Zero() { return _mm512_setzero_ps(); }
   static inline Vector Load(const uint32_t* x) { return _mm512_load_ps(x); }
   static inline void Store(uint32_t* x, Vector v) { _mm512_store_ps(x, v); }
-  static inline Vector Broadcast(const uint32_t* x) {
-    return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x)));
-  }
+  static inline Vector Broadcast(const void* word) { return _mm512_set1_ps(FloatAt(word)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));
   }
@@ -64,11 +63,12 @@ struct S8Dot {
   static constexpr int kWideRows = 0;
   static constexpr int kUnit = S8Operand::kBlockColumns;
   static constexpr int kStepK = S8Operand::kStepK;
+  static constexpr bool kReadsA = true;
 
   static inline Vector Zero() { return _mm512_setzero_si512(); }
   static inline Vector Load(const uint32_t* x) { return _mm512_load_si512(x); }
   static inline void Store(uint32_t* x, Vector v) { _mm512_store_si512(x, v); }
-  static inline Vector Broadcast(const uint32_t* x) { return _mm512_set1_epi32(static_cast<int>(*x)); }
+  static inline Vector Broadcast(const void* word) { return _mm512_set1_epi32(WordAt(word)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm512_dpbusd_epi32(sum, w, x); }
 
   static inline void MakeWords(const int8_t* w, int64_t row_stride, Vector* words) {

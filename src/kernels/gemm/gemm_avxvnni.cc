@@ -19,11 +19,12 @@ struct S8AvxVnni {
   static constexpr int kWideRows = 3;
   static constexpr int kUnit = 16;
   static constexpr int kStepK = 4;
+  static constexpr bool kReadsA = true;
 
   static inline Vector Zero() { return _mm256_setzero_si256(); }
   static inline Vector Load(const uint32_t* x) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)); }
   static inline void Store(uint32_t* x, Vector v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(x), v); }
-  static inline Vector Broadcast(const uint32_t* x) { return _mm256_set1_epi32(static_cast<int32_t>(*x)); }
+  static inline Vector Broadcast(const void* word) { return _mm256_set1_epi32(WordAt(word)); }
   static inline Vector MultiplyAdd(Vector sum, Vector w, Vector x) { return _mm256_dpbusd_avx_epi32(sum, w, x); }
 
   static inline __m128i Row(const int8_t* w) {

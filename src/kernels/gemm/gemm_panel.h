@@ -15,6 +15,7 @@
 //   Zero, Load, Store, Broadcast, MultiplyAdd(sum, word, word of A)
 //   kUnit                  columns that MakeWords makes at a time; divides C0 of the type
 //   MakeWords(rows, row_stride, words)  kStepK rows of kUnit elements each to kUnit words, in registers
+//   kReadsA                whether a word of A is its kStepK elements as they lie in memory
 //   ExpandRow(a, count, words)  `count` elements of a row of A to words, the last one filled up with zeros
 //   RowCorrection(a, k)      what is taken off every sum of a row
 //   StoreRow(sums, correction, begin, end, c)  for bf16 (sums, begin, end, c, streams): see GemmBf16Args
@@ -33,6 +34,19 @@
 #include "kernels/gemm/weight_prefetch.h"
 
 namespace mlap {
+
+// A word, which may lie anywhere.
+static inline int32_t WordAt(const void* word) {
+  int32_t bits;
+  std::memcpy(&bits, word, sizeof(bits));
+  return bits;
+}
+
+static inline float FloatAt(const void* word) {
+  float value;
+  std::memcpy(&value, word, sizeof(value));
+  return value;
+}
 
 // kTileRows x kVectors: the register tile. A panel is as wide as a tile.
 template <class P, class Args, int kTileRows, int kVectors>
@@ -60,6 +74,11 @@ class PanelGemm {
   static constexpr int kUnitVectors = kUnit / P::kLanes;
   // 8 to 48 KB of words, which stay in the first-level cache, or nearly, beside a tile's rows of A.
   static constexpr int64_t kPanelSteps = 128;
+  static constexpr int64_t kTurn = 8;  // steps of a panel between two shares of the next panel that are asked for
+  // Policies that read A ask for the rest of what comes in every so many turns. The others, whose products leave fewer
+  // instructions free, are faster if they ask between tiles.
+  static constexpr int64_t kRareTurns = 4;
+  static constexpr int64_t kAsksOfTile = P::kReadsA ? kPanelSteps / kTurn / kRareTurns : 1;
   // Rows that are apart are walked so many steps at a time, if a panel has a whole line of each.
   static constexpr int64_t kSpreadSteps = 64 / P::kStepK;
   // Rows of A are widened once for a group of panels: both, and the sums, wait in the second-level cache.
@@ -68,6 +87,9 @@ class PanelGemm {
   static constexpr int64_t kGroupColumns = kGroupPanels * kPanelColumns;
   static_assert(kPanelColumns % kUnit == 0);
   static constexpr int64_t kBlocks = CeilDiv(kPanelColumns * static_cast<int64_t>(sizeof(Element)), kFractalRowBytes);
+  static constexpr int64_t kWordBytes = sizeof(uint32_t);
+  // From a row of A's words to the next one while panels multiply; 0: as the caller has them.
+  static constexpr int64_t kPanelRowBytes = P::kReadsA ? 0 : kPanelSteps * kWordBytes;
   static constexpr bool kIsScaled = requires { P::Multiply; };
   static_assert(!kIsScaled || (P::kStepK == 1 && kPanelSteps % kMxGroup == 0));
 
@@ -89,7 +111,7 @@ class PanelGemm {
     if constexpr (requires { args.next; }) next = args.next;
     NextReadPrefetch next_read(next, CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
                                          CeilDiv(args.weight.k, kPanelSteps * P::kStepK) *
-                                         CeilDiv(args.rows, kTileRows));
+                                         CeilDiv(args.rows, kTileRows) * kAsksOfTile);
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
       for (int64_t column = args.column_begin / kUnit * kUnit; column < args.column_end; column += kGroupColumns) {
@@ -109,12 +131,18 @@ class PanelGemm {
       const int64_t left = args.weight.k - k;
       const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
       const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
-      ExpandRows(args, row_begin, rows, k, count, scratch->words, kPanelSteps);
+      RowWords words = {reinterpret_cast<const char*>(scratch->words), kPanelSteps * kWordBytes};
+      if (P::kReadsA && count % P::kStepK == 0) {
+        words = WordsOfA(args, row_begin, k);
+      } else {
+        ExpandRows(args, row_begin, rows, k, count, scratch->words, kPanelSteps);
+      }
       for (int64_t p = 0; p < num_panels; ++p) {
         const int64_t column = first_column + p * kPanelColumns;
         const bool is_last = p + 1 == num_panels;
-        NextPanel next(args.weight, is_last ? first_column : column + kPanelColumns, is_last ? k + count : k, tiles);
-        const PanelWords<kPanelSteps> panel = {scratch->panel, &next};
+        Ahead ahead = {NextPanel(args.weight, is_last ? first_column : column + kPanelColumns, is_last ? k + count : k,
+                                 tiles),
+                       NextRows(), next_read};
         uint32_t* sums = scratch->sums[p];
         const bool makes = !kIsScaled && column + kPanelColumns <= args.weight.n && count % P::kStepK == 0;
         if (!makes) {
@@ -123,14 +151,19 @@ class PanelGemm {
         }
         for (int64_t t = 0; t < tiles; ++t) {
           const int64_t begin = rows * t / tiles, end = rows * (t + 1) / tiles;
-          const uint32_t* words = scratch->words + begin * kPanelSteps;
+          const RowWords tile_words = words.From(begin);
           uint32_t* tile_sums = sums + begin * kPanelColumns;
-          next_read->Portion();
+          if (!P::kReadsA) {
+            next_read->Portion();
+          } else if (is_last) {
+            ahead.rows = NextRows(args, row_begin + begin, row_begin + end, k + count);
+          }
           if (makes && t == 0) {
-            RunTile(MakingWords(args.weight, column, k, scratch->panel, &next), words, kPanelSteps, end - begin, steps,
-                    k == 0, tile_sums);
+            RunTile(MakingWords(args.weight, column, k, scratch->panel, &ahead), tile_words, end - begin, steps, k == 0,
+                    tile_sums);
           } else {
-            RunTile(panel, words, kPanelSteps, end - begin, steps, k == 0, tile_sums);
+            RunTile(PanelWords<kPanelRowBytes>{scratch->panel, &ahead}, tile_words, end - begin, steps, k == 0,
+                    tile_sums);
           }
         }
       }
@@ -181,24 +214,26 @@ class PanelGemm {
         const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
         const int64_t stride = ((steps + 15) / 16 | 1) * 16;  // an odd number of lines, apart in the caches' sets
         ExpandRows(args, 0, args.rows, k, count, scratch->words, stride);
+        const RowWords row_words = {reinterpret_cast<const char*>(scratch->words), stride * kWordBytes};
         uint32_t* sums = scratch->sums[0];
         for (int64_t column = first; column < column_end; column += kPanelColumns, sums += args.rows * kPanelColumns) {
           if (column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
             const bool is_last = column + kPanelColumns >= column_end;
             const WeightWords words(args.weight, column, k, k + count, is_last ? first : column + kPanelColumns,
                                     is_last ? k + count : k);
-            RunTile(words, scratch->words, stride, args.rows, steps, k == 0, sums);
+            RunTile(words, row_words, args.rows, steps, k == 0, sums);
             continue;
           }
           // The weight ends here.
-          NextPanel none;
+          NextReadPrefetch nothing({}, 1);
+          Ahead none = {NextPanel(), NextRows(), &nothing};
           for (int64_t s = 0; s < steps; s += kPanelSteps) {
             const int64_t panel_steps = steps - s < kPanelSteps ? steps - s : kPanelSteps;
             const int64_t left_count = count - s * P::kStepK;
             MakePanel(args.weight, column, k + s * P::kStepK,
                       left_count < panel_steps * P::kStepK ? left_count : panel_steps * P::kStepK, scratch->panel);
-            RunTile(PanelWords<0>{scratch->panel, &none}, scratch->words + s, stride, args.rows, panel_steps,
-                    k + s == 0, sums);
+            RunTile(PanelWords<0>{scratch->panel, &none}, RowWords{row_words.first + s * kWordBytes, row_words.row_bytes},
+                    args.rows, panel_steps, k + s == 0, sums);
           }
         }
       }
@@ -277,8 +312,6 @@ class PanelGemm {
   // Asks for the weight's part of the panel that comes next, a share at a time.
   class NextPanel {
    public:
-    static constexpr int64_t kTurn = 8;  // steps between shares
-
     NextPanel() = default;
     // `k` may be the end of the weight's.
     NextPanel(const WeightView& weight, int64_t column, int64_t k, int64_t tiles) {
@@ -313,15 +346,71 @@ class PanelGemm {
     int64_t portion_bytes_ = 0;
   };
 
+  // Asks for the elements of a tile's rows of A that the panels of the next k read.
+  class NextRows {
+   public:
+    NextRows() = default;
+    NextRows(const Args& args, int64_t row_begin, int64_t row_end, int64_t k) {
+      const int64_t left = args.weight.k - k;
+      const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
+      if (count <= 0) return;
+      row_bytes_ = args.a_row_stride * static_cast<int64_t>(sizeof(Element));
+      line_ = reinterpret_cast<const char*>(args.a + row_begin * args.a_row_stride + k);
+      end_ = line_ + (row_end - row_begin) * row_bytes_;
+      lines_ = CeilDiv(count * static_cast<int64_t>(sizeof(Element)), kLineBytes);
+    }
+    // A line of every row.
+    inline void Portion() {
+      if (lines_ == 0) return;
+      for (const char* line = line_; line < end_; line += row_bytes_) PrefetchLaterLine(line);
+      line_ += kLineBytes;
+      end_ += kLineBytes;
+      --lines_;
+    }
+
+   private:
+    const char* line_ = nullptr;
+    const char* end_ = nullptr;
+    int64_t row_bytes_ = 0;
+    int64_t lines_ = 0;
+  };
+
+  // Everything that is asked for while tiles multiply, a share in a turn.
+  struct Ahead {
+    NextPanel panel;
+    NextRows rows;
+    NextReadPrefetch* read;
+    int64_t turn = 0;
+    inline void Portion() {
+      panel.Portion();
+      if constexpr (P::kReadsA) {
+        if (turn++ % kRareTurns != 0) return;
+        rows.Portion();
+        read->Portion();
+      }
+    }
+  };
+
+  // Words of rows of A.
+  struct RowWords {
+    const char* first;
+    int64_t row_bytes;  // from a row to the next
+    RowWords From(int64_t row) const { return {first + row * row_bytes, row_bytes}; }
+  };
+  static RowWords WordsOfA(const Args& args, int64_t row, int64_t k) {
+    return {reinterpret_cast<const char*>(args.a + row * args.a_row_stride + k),
+            args.a_row_stride * static_cast<int64_t>(sizeof(Element))};
+  }
+
   // The words of a panel, step by step: as they were left there, or from the weight, or from the weight and left there.
-  // kWordStride is that of A's words, 0 if it is not known beforehand.
-  template <int64_t kStride>
+  // kRowBytes is that of A's words, 0 if it is not known beforehand.
+  template <int64_t kBytes>
   struct PanelWords {
     const uint32_t* panel;
-    NextPanel* next;
-    static constexpr int64_t kWordStride = kStride;
-    static constexpr int64_t kTurn = NextPanel::kTurn;
-    inline void AskAhead() { next->Portion(); }
+    Ahead* ahead;
+    static constexpr int64_t kRowBytes = kBytes;
+    static constexpr int64_t kTurn = PanelGemm::kTurn;
+    inline void AskAhead() { ahead->Portion(); }
     inline void Next(Vector* words) {
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) words[v] = P::Load(panel + v * P::kLanes);
@@ -330,7 +419,7 @@ class PanelGemm {
   };
   class WeightWords {
    public:
-    static constexpr int64_t kWordStride = 0;
+    static constexpr int64_t kRowBytes = 0;
     // So many steps of packed rows fill whole lines.
     static constexpr int64_t kTurn =
         P::kStepK * kFractalRowBytes < kLineBytes ? kLineBytes / (P::kStepK * kFractalRowBytes) : 1;
@@ -394,12 +483,12 @@ class PanelGemm {
 
   class MakingWords {
    public:
-    static constexpr int64_t kWordStride = kPanelSteps;
-    static constexpr int64_t kTurn = NextPanel::kTurn;
+    static constexpr int64_t kRowBytes = kPanelRowBytes;
+    static constexpr int64_t kTurn = PanelGemm::kTurn;
 
-    MakingWords(const WeightView& weight, int64_t column, int64_t k, uint32_t* panel, NextPanel* next)
-        : weight_words_(weight, column, k), panel_(panel), next_(next) {}
-    inline void AskAhead() { next_->Portion(); }
+    MakingWords(const WeightView& weight, int64_t column, int64_t k, uint32_t* panel, Ahead* ahead)
+        : weight_words_(weight, column, k), panel_(panel), ahead_(ahead) {}
+    inline void AskAhead() { ahead_->Portion(); }
     inline void Next(Vector* words) {
       weight_words_.Next(words);
 #pragma GCC unroll 16
@@ -410,25 +499,24 @@ class PanelGemm {
    private:
     WeightWords weight_words_;
     uint32_t* panel_;
-    NextPanel* next_;
+    Ahead* ahead_;
   };
 
   template <class Words>
-  static void RunTile(const Words& panel, const uint32_t* words, int64_t word_stride, int64_t rows, int64_t steps,
-                      bool is_first, uint32_t* sums) {
-    using Fn = void (*)(Words, const uint32_t*, int64_t, int64_t, bool, uint32_t*);
+  static void RunTile(const Words& panel, const RowWords& words, int64_t rows, int64_t steps, bool is_first,
+                      uint32_t* sums) {
+    using Fn = void (*)(Words, RowWords, int64_t, bool, uint32_t*);
     static constexpr Fn kTiles[] = {Multiply<1, Words>,       Multiply<Rows(2), Words>, Multiply<Rows(3), Words>,
                                     Multiply<Rows(4), Words>, Multiply<Rows(5), Words>, Multiply<Rows(6), Words>,
                                     Multiply<Rows(7), Words>, Multiply<Rows(8), Words>};
-    kTiles[rows - 1](panel, words, word_stride, steps, is_first, sums);
+    kTiles[rows - 1](panel, words, steps, is_first, sums);
   }
 
   static constexpr int Rows(int rows) { return rows < kTileRows ? rows : kTileRows; }
 
   template <int kRows, class Words>
-  static void Multiply(Words panel, const uint32_t* words, int64_t word_stride, int64_t steps, bool is_first,
-                       uint32_t* sums) {
-    const int64_t stride = Words::kWordStride > 0 ? Words::kWordStride : word_stride;
+  static void Multiply(Words panel, RowWords words, int64_t steps, bool is_first, uint32_t* sums) {
+    if (Words::kRowBytes > 0) words.row_bytes = Words::kRowBytes;
     Vector sum[kRows][kVectors];
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
@@ -441,9 +529,9 @@ class PanelGemm {
     for (; s + Words::kTurn <= steps; s += Words::kTurn) {
       panel.AskAhead();
 #pragma GCC unroll 2
-      for (int64_t turn = 0; turn < Words::kTurn; ++turn) AddStep<kRows>(&panel, words + s + turn, stride, sum);
+      for (int64_t turn = 0; turn < Words::kTurn; ++turn) AddStep<kRows>(&panel, words, s + turn, sum);
     }
-    for (; s < steps; ++s) AddStep<kRows>(&panel, words + s, stride, sum);
+    for (; s < steps; ++s) AddStep<kRows>(&panel, words, s, sum);
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
 #pragma GCC unroll 16
@@ -452,13 +540,13 @@ class PanelGemm {
   }
 
   template <int kRows, class Words>
-  __attribute__((always_inline)) static inline void AddStep(Words* panel, const uint32_t* words, int64_t word_stride,
+  __attribute__((always_inline)) static inline void AddStep(Words* panel, const RowWords& words, int64_t step,
                                                             Vector (&sum)[kRows][kVectors]) {
     Vector word[kVectors];
     panel->Next(word);
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m) {
-      const Vector x = P::Broadcast(words + m * word_stride);
+      const Vector x = P::Broadcast(words.first + m * words.row_bytes + step * kWordBytes);
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) sum[m][v] = P::MultiplyAdd(sum[m][v], word[v], x);
     }
