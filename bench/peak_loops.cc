@@ -159,9 +159,13 @@ std::vector<PeakLoop> MakeLoops() {
 #endif
 
 constexpr IsaPeaks kIsaPeaks[] = {
-    {"scalar", "fp32_128", "int8_madd_128"},     {"avx2", "fp32_256", "int8_madd_256"},
-    {"avxvnni", "fp32_256", "int8_vnni_256"},    {"avx512", "fp32_512", "int8_madd_512"},
-    {"avx512bf16", "bf16_512", "int8_vnni_512"}, {"amx", "bf16_amx", "int8_amx"},
+    {"scalar", "fp32_128", "int8_madd_128"},
+    {"avx2", "fp32_256", "int8_madd_256"},
+    {"avxvnni", "fp32_256", "int8_vnni_256"},
+    {"avx512", "fp32_512", "int8_madd_512"},
+    {"avx512vnni", "fp32_512", "int8_vnni_512"},
+    {"avx512bf16", "bf16_512", "int8_vnni_512"},
+    {"amx", "bf16_amx", "int8_amx"},
 };
 
 }  // namespace

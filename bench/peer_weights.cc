@@ -35,7 +35,9 @@ std::string LimitPeerIsa(std::string_view isa) {
   if (isa == "scalar" || isa == "avx2" || isa == "avxvnni") {
     return "oneDNN has no bf16 products below AVX-512, to which MLAP_MAX_ISA limits this run";
   }
-  const dnnl::cpu_isa limit = isa == "avx512" ? dnnl::cpu_isa::avx512_core : dnnl::cpu_isa::avx512_core_bf16;
+  const dnnl::cpu_isa limit = isa == "avx512bf16"   ? dnnl::cpu_isa::avx512_core_bf16
+                              : isa == "avx512vnni" ? dnnl::cpu_isa::avx512_core_vnni
+                                                    : dnnl::cpu_isa::avx512_core;
   if (dnnl::set_max_cpu_isa(limit) != dnnl::status::success) return "oneDNN refuses the limit of MLAP_MAX_ISA";
 #endif
   return "";

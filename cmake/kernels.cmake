@@ -5,7 +5,8 @@ set(MLAP_ISA_FLAGS_scalar "")
 set(MLAP_ISA_FLAGS_avx2 -mavx2 -mfma)
 set(MLAP_ISA_FLAGS_avxvnni ${MLAP_ISA_FLAGS_avx2} -mavxvnni)
 set(MLAP_ISA_FLAGS_avx512 ${MLAP_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
-set(MLAP_ISA_FLAGS_avx512bf16 ${MLAP_ISA_FLAGS_avx512} -mavx512vbmi -mavx512vnni -mavx512bf16)
+set(MLAP_ISA_FLAGS_avx512vnni ${MLAP_ISA_FLAGS_avx512} -mavx512vnni)
+set(MLAP_ISA_FLAGS_avx512bf16 ${MLAP_ISA_FLAGS_avx512vnni} -mavx512vbmi -mavx512bf16)
 
 set(MLAP_ISA_FLAGS_amx ${MLAP_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16 -mamx-int8)
 

@@ -37,6 +37,12 @@ void UseAvx512(KernelTable* table) {
 constexpr Registration UseAvx512 = nullptr;
 #endif
 
+#if MLAP_HAVE_avx512vnni
+constexpr Registration UseAvx512Vnni = UseGemmAvx512Vnni;
+#else
+constexpr Registration UseAvx512Vnni = nullptr;
+#endif
+
 #if MLAP_HAVE_avx512bf16
 constexpr Registration UseAvx512Bf16 = UseGemmAvx512Bf16;
 #else
@@ -53,9 +59,8 @@ bool HasAvx2(const CpuFeatures& cpu) { return cpu.avx2 && cpu.fma; }
 bool HasAvx512(const CpuFeatures& cpu) {
   return HasAvx2(cpu) && cpu.avx512f && cpu.avx512bw && cpu.avx512vl && cpu.avx512dq;
 }
-bool HasAvx512Bf16(const CpuFeatures& cpu) {
-  return HasAvx512(cpu) && cpu.avx512vbmi && cpu.avx512vnni && cpu.avx512bf16;
-}
+bool HasAvx512Vnni(const CpuFeatures& cpu) { return HasAvx512(cpu) && cpu.avx512vnni; }
+bool HasAvx512Bf16(const CpuFeatures& cpu) { return HasAvx512Vnni(cpu) && cpu.avx512vbmi && cpu.avx512bf16; }
 
 }  // namespace
 
@@ -66,7 +71,8 @@ const std::array<Isa, kNumIsas>& Isas() {
       {"avxvnni", [](const CpuFeatures& cpu) { return HasAvx2(cpu) && cpu.avxvnni; }, "AVX-VNNI, AVX2 and FMA",
        UseAvxVnni},
       {"avx512", HasAvx512, "AVX-512 F, BW, VL and DQ", UseAvx512},
-      {"avx512bf16", HasAvx512Bf16, "AVX-512 BF16, VNNI and VBMI, and what avx512 needs", UseAvx512Bf16},
+      {"avx512vnni", HasAvx512Vnni, "AVX-512 VNNI, and what avx512 needs", UseAvx512Vnni},
+      {"avx512bf16", HasAvx512Bf16, "AVX-512 BF16 and VBMI, and what avx512vnni needs", UseAvx512Bf16},
       {"amx", [](const CpuFeatures& cpu) { return HasAvx512Bf16(cpu) && cpu.amx; },
        "AMX with BF16 and INT8, permitted to this process, and what avx512bf16 needs", UseAmx},
   }};

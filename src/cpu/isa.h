@@ -18,7 +18,7 @@ struct Isa {
   void (*use)(KernelTable* table);               // overrides the table's entries; null: not built
 };
 
-inline constexpr int kNumIsas = 6;
+inline constexpr int kNumIsas = 7;
 const std::array<Isa, kNumIsas>& Isas();
 
 // Why `isa` cannot be used on a CPU with `features`; empty when it can.

@@ -18,6 +18,8 @@ void UseGemmAvxVnni(KernelTable* table);
 void UseGemmAvx512(KernelTable* table);
 void UseRowKernelsAvx512(KernelTable* table);
 
+void UseGemmAvx512Vnni(KernelTable* table);
+
 void UseGemmAvx512Bf16(KernelTable* table);
 
 void UseGemmAmx(KernelTable* table);

@@ -17,6 +17,7 @@ namespace {
 constexpr CpuidWords kSapphireRapids = {0x7ffafbff, 0xf1bf07ab, 0x1b415f6e, 0xffc94412, 0x00001c30, 0x600e7, true};
 constexpr CpuidWords kZen4 = {0x7ed8320b, 0xf1bf97a9, 0x00405fce, 0x10000010, 0x00000020, 0xe7, false};
 constexpr CpuidWords kSkylakeServer = {0x7ffefbff, 0xd39ffffb, 0x00000018, 0xbc000400, 0x00000000, 0xe7, false};
+constexpr CpuidWords kCascadeLake = {0x7ffefbff, 0xd39ffffb, 0x00000818, 0xbc000400, 0x00000000, 0xe7, false};
 constexpr CpuidWords kHaswell = {0x7ffafbff, 0x000027ab, 0x00000000, 0x9c000400, 0x00000000, 0x7, false};
 
 TEST(CpuFeatures, AnIsaNeedsEveryPartAndTheOperatingSystem) {
@@ -39,14 +40,15 @@ TEST(CpuFeatures, AnIsaNeedsEveryPartAndTheOperatingSystem) {
   CpuidWords alder_lake = kHaswell;
   alder_lake.leaf7_1_eax = 0x00400810;
   for (const Case& c :
-       {Case{"Sapphire Rapids", kSapphireRapids, "avx2 avxvnni avx512 avx512bf16 amx"},
-        Case{"Zen 4", kZen4, "avx2 avx512 avx512bf16"}, Case{"Skylake server", kSkylakeServer, "avx2 avx512"},
-        Case{"Haswell", kHaswell, "avx2"}, Case{"Alder Lake", alder_lake, "avx2 avxvnni"},
+       {Case{"Sapphire Rapids", kSapphireRapids, "avx2 avxvnni avx512 avx512vnni avx512bf16 amx"},
+        Case{"Zen 4", kZen4, "avx2 avx512 avx512vnni avx512bf16"},
+        Case{"Skylake server", kSkylakeServer, "avx2 avx512"}, Case{"Haswell", kHaswell, "avx2"},
+        Case{"Alder Lake", alder_lake, "avx2 avxvnni"},
         Case{"operating system without AVX-512", without_os, "avx2 avxvnni"},
-        Case{"operating system without tiles", without_tiles, "avx2 avxvnni avx512 avx512bf16"},
-        Case{"tiles not permitted", not_permitted, "avx2 avxvnni avx512 avx512bf16"},
-        Case{"no OSXSAVE", without_osxsave, ""}, Case{"no VBMI", without_vbmi, "avx2 avxvnni avx512"},
-        Case{"not x86", CpuidWords{}, ""}}) {
+        Case{"operating system without tiles", without_tiles, "avx2 avxvnni avx512 avx512vnni avx512bf16"},
+        Case{"tiles not permitted", not_permitted, "avx2 avxvnni avx512 avx512vnni avx512bf16"},
+        Case{"no OSXSAVE", without_osxsave, ""}, Case{"no VBMI", without_vbmi, "avx2 avxvnni avx512 avx512vnni"},
+        Case{"Cascade Lake", kCascadeLake, "avx2 avx512 avx512vnni"}, Case{"not x86", CpuidWords{}, ""}}) {
     std::string usable;
     for (const Isa& isa : Isas()) {
       if (std::strcmp(isa.name, "scalar") == 0) {

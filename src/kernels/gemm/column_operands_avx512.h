@@ -95,6 +95,24 @@ struct Bf16Operand {
   }
 };
 
+// Four rows of 32 int8, as they enter an operand: rows 0 and 1, rows 2 and 3.
+struct S8Rows {
+  __m512i low;
+  __m512i high;
+
+  // Rows [0, rows) of one block, lanes [0, lanes); the rest is zero. `kPacked`: see Bf16Operand::LoadStep.
+  template <bool kPacked>
+  static inline S8Rows Load(const int8_t* w, int64_t row_stride, int64_t rows, int64_t lanes) {
+    if (kPacked) return {_mm512_loadu_si512(w), _mm512_loadu_si512(w + 64)};
+    const __mmask32 mask = FirstLanes32(lanes);
+    __m256i row[4];
+    for (int r = 0; r < 4; ++r) {
+      row[r] = r < rows ? _mm256_maskz_loadu_epi8(mask, w + r * row_stride) : _mm256_setzero_si256();
+    }
+    return {Joined(row[0], row[1]), Joined(row[2], row[3])};
+  }
+};
+
 // int8: two operands hold 16 columns each of 4 consecutive k.
 struct S8Operand {
   using Element = int8_t;
@@ -105,25 +123,14 @@ struct S8Operand {
 
   template <bool kPacked>
   static inline void LoadStep(const int8_t* w, int64_t row_stride, int64_t rows, int64_t lanes, __m512i* operand) {
-    __m512i low, high;
-    if (kPacked) {
-      low = _mm512_loadu_si512(w);
-      high = _mm512_loadu_si512(w + 64);
-    } else {
-      const __mmask32 mask = FirstLanes32(lanes);
-      __m256i row[4];
-      for (int r = 0; r < 4; ++r) {
-        row[r] = r < rows ? _mm256_maskz_loadu_epi8(mask, w + r * row_stride) : _mm256_setzero_si256();
-      }
-      low = Joined(row[0], row[1]);
-      high = Joined(row[2], row[3]);
-    }
+    const S8Rows block = S8Rows::Load<kPacked>(w, row_stride, rows, lanes);
     // Byte 4 * j + r of the operands is row r of column j: rows 0, 1 are in `low`, rows 2, 3 in `high`.
     const __m512i column = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i index =
         _mm512_add_epi32(_mm512_mullo_epi32(column, _mm512_set1_epi32(0x01010101)), _mm512_set1_epi32(0x60402000));
-    operand[0] = _mm512_permutex2var_epi8(low, index, high);
-    operand[1] = _mm512_permutex2var_epi8(low, _mm512_add_epi32(index, _mm512_set1_epi32(0x10101010)), high);
+    const __m512i next = _mm512_add_epi32(index, _mm512_set1_epi32(0x10101010));
+    operand[0] = _mm512_permutex2var_epi8(block.low, index, block.high);
+    operand[1] = _mm512_permutex2var_epi8(block.low, next, block.high);
   }
 
   static inline void StoreRows(const int32_t* sums, int64_t sum_stride, int64_t rows, int64_t begin, int64_t end,

@@ -140,9 +140,9 @@ class PanelGemm {
       for (int64_t p = 0; p < num_panels; ++p) {
         const int64_t column = first_column + p * kPanelColumns;
         const bool is_last = p + 1 == num_panels;
-        Ahead ahead = {NextPanel(args.weight, is_last ? first_column : column + kPanelColumns, is_last ? k + count : k,
-                                 tiles),
-                       NextRows(), next_read};
+        Ahead ahead = {
+            NextPanel(args.weight, is_last ? first_column : column + kPanelColumns, is_last ? k + count : k, tiles),
+            NextRows(), next_read};
         uint32_t* sums = scratch->sums[p];
         const bool makes = !kIsScaled && column + kPanelColumns <= args.weight.n && count % P::kStepK == 0;
         if (!makes) {
@@ -232,8 +232,9 @@ class PanelGemm {
             const int64_t left_count = count - s * P::kStepK;
             MakePanel(args.weight, column, k + s * P::kStepK,
                       left_count < panel_steps * P::kStepK ? left_count : panel_steps * P::kStepK, scratch->panel);
-            RunTile(PanelWords<0>{scratch->panel, &none}, RowWords{row_words.first + s * kWordBytes, row_words.row_bytes},
-                    args.rows, panel_steps, k + s == 0, sums);
+            RunTile(PanelWords<0>{scratch->panel, &none},
+                    RowWords{row_words.first + s * kWordBytes, row_words.row_bytes}, args.rows, panel_steps, k + s == 0,
+                    sums);
           }
         }
       }
