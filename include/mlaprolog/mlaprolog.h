@@ -80,7 +80,7 @@ typedef struct mlap_isa {
   const char* why_unusable; /* empty when usable */
 } mlap_isa;
 
-/* The instruction sets, in ascending order of preference. */
+/* The instruction sets, in ascending order. */
 MLAP_API size_t mlap_isa_count(void);
 MLAP_API mlap_status mlap_isa_at(size_t index, mlap_isa* isa);
 

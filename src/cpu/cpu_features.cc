@@ -20,6 +20,7 @@ constexpr bool Bit(uint64_t word, int bit) { return ((word >> bit) & 1u) != 0; }
 // XCR0: SSE and AVX; with the three AVX-512 state components.
 constexpr uint64_t kAvxState = 0x6;
 constexpr uint64_t kAvx512State = 0xe6;
+constexpr uint32_t kGenu = 0x756e6547;  // of GenuineIntel
 // The tiles' configuration and data.
 constexpr uint64_t kAmxState = 0x60000;
 
@@ -54,6 +55,7 @@ CpuFeatures FeaturesFrom(const CpuidWords& words) {
   features.avx512vbmi = Bit(words.leaf7_ecx, 1);
   features.avx512vnni = Bit(words.leaf7_ecx, 11);
   features.avx512bf16 = Bit(words.leaf7_1_eax, 5);
+  features.has_slow_bf16_dot = features.avx512bf16 && words.leaf0_ebx == kGenu;
   features.amx = Bit(words.leaf7_edx, 22) && Bit(words.leaf7_edx, 24) && Bit(words.leaf7_edx, 25) &&
                  os_saves(kAmxState) && words.amx_permitted;
   return features;
@@ -63,6 +65,8 @@ CpuidWords ReadCpuid() {
   CpuidWords words;
 #if defined(__x86_64__)
   uint32_t eax, ebx, ecx, edx;
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) return words;
+  words.leaf0_ebx = ebx;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return words;
   words.leaf1_ecx = ecx;
   if (Bit(ecx, 27)) words.xcr0 = ReadXcr0();

@@ -16,6 +16,7 @@ struct CpuidWords {
   uint32_t leaf7_1_eax = 0;
   uint64_t xcr0 = 0;
   bool amx_permitted = false;  // Linux hands out the tile registers on request only
+  uint32_t leaf0_ebx = 0;      // the first four letters of the maker's name
 };
 
 struct CpuFeatures {
@@ -30,6 +31,8 @@ struct CpuFeatures {
   bool avx512vnni = false;
   bool avx512bf16 = false;
   bool amx = false;  // tiles with bf16 and int8 products
+  // VDPBF16PS takes two cycles, in which two fused multiply-adds take as many products.
+  bool has_slow_bf16_dot = false;
 };
 
 // A feature counts only if the operating system saves the registers it needs.

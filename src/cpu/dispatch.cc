@@ -25,7 +25,7 @@ std::string UsableNames(const CpuFeatures& features) {
 
 Status ChooseKernels(const char* max_isa, KernelChoice* choice, const char* setting) {
   const CpuFeatures features = FeaturesFrom(ReadCpuid());
-  int limit = kNumIsas - 1;
+  int limit = BestIsa(features);
   if (max_isa != nullptr && *max_isa != '\0') {
     limit = -1;
     for (int i = 0; i < kNumIsas; ++i) {

@@ -14,7 +14,7 @@ struct KernelChoice {
   KernelTable table;
 };
 
-// The complete table of the best usable ISA up to and including `max_isa` (null or empty: no limit). An unknown or
+// The complete table of the best usable ISA up to and including `max_isa` (null or empty: BestIsa). An unknown or
 // unusable name is an error whose text names the names that can be used; `setting` is who gave it, for that text.
 Status ChooseKernels(const char* max_isa, KernelChoice* choice, const char* setting = "MLAP_MAX_ISA");
 

@@ -79,6 +79,15 @@ const std::array<Isa, kNumIsas>& Isas() {
   return kIsas;
 }
 
+int BestIsa(const CpuFeatures& features) {
+  int best = 0;
+  for (int i = 1; i < kNumIsas; ++i) {
+    const bool is_slower = features.has_slow_bf16_dot && Isas()[i].use == UseAvx512Bf16;
+    if (!is_slower && WhyUnusable(Isas()[i], features).empty()) best = i;
+  }
+  return best;
+}
+
 std::string WhyUnusable(const Isa& isa, const CpuFeatures& features) {
   if (isa.use == nullptr) return "not built into this library";
   if (!isa.cpu_has(features)) {

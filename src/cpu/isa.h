@@ -1,4 +1,4 @@
-// The ISA names, in ascending order of preference, and what stands against using each here.
+// The ISA names, in ascending order, and what stands against using each here.
 #ifndef MLAP_CPU_ISA_H_
 #define MLAP_CPU_ISA_H_
 
@@ -20,6 +20,10 @@ struct Isa {
 
 inline constexpr int kNumIsas = 7;
 const std::array<Isa, kNumIsas>& Isas();
+
+// The index of the ISA to use on a CPU with `features` if nobody asks for another one: the last that can be used, or
+// the one before if that is faster there.
+int BestIsa(const CpuFeatures& features);
 
 // Why `isa` cannot be used on a CPU with `features`; empty when it can.
 std::string WhyUnusable(const Isa& isa, const CpuFeatures& features);

@@ -14,11 +14,13 @@ namespace mlap {
 namespace {
 
 // Words of real processors; XCR0 0xe7 saves AVX-512 state, 0x7 only AVX.
-constexpr CpuidWords kSapphireRapids = {0x7ffafbff, 0xf1bf07ab, 0x1b415f6e, 0xffc94412, 0x00001c30, 0x600e7, true};
-constexpr CpuidWords kZen4 = {0x7ed8320b, 0xf1bf97a9, 0x00405fce, 0x10000010, 0x00000020, 0xe7, false};
-constexpr CpuidWords kSkylakeServer = {0x7ffefbff, 0xd39ffffb, 0x00000018, 0xbc000400, 0x00000000, 0xe7, false};
-constexpr CpuidWords kCascadeLake = {0x7ffefbff, 0xd39ffffb, 0x00000818, 0xbc000400, 0x00000000, 0xe7, false};
-constexpr CpuidWords kHaswell = {0x7ffafbff, 0x000027ab, 0x00000000, 0x9c000400, 0x00000000, 0x7, false};
+constexpr uint32_t kIntel = 0x756e6547, kAmd = 0x68747541;
+constexpr CpuidWords kSapphireRapids = {0x7ffafbff, 0xf1bf07ab, 0x1b415f6e, 0xffc94412,
+                                        0x00001c30, 0x600e7,    true,       kIntel};
+constexpr CpuidWords kZen4 = {0x7ed8320b, 0xf1bf97a9, 0x00405fce, 0x10000010, 0x00000020, 0xe7, false, kAmd};
+constexpr CpuidWords kSkylakeServer = {0x7ffefbff, 0xd39ffffb, 0x00000018, 0xbc000400, 0x00000000, 0xe7, false, kIntel};
+constexpr CpuidWords kCascadeLake = {0x7ffefbff, 0xd39ffffb, 0x00000818, 0xbc000400, 0x00000000, 0xe7, false, kIntel};
+constexpr CpuidWords kHaswell = {0x7ffafbff, 0x000027ab, 0x00000000, 0x9c000400, 0x00000000, 0x7, false, kIntel};
 
 TEST(CpuFeatures, AnIsaNeedsEveryPartAndTheOperatingSystem) {
   struct Case {
@@ -58,6 +60,27 @@ TEST(CpuFeatures, AnIsaNeedsEveryPartAndTheOperatingSystem) {
       }
     }
     EXPECT_EQ(usable, c.usable) << c.name;
+  }
+}
+
+// A CPU's best set may be slower than the one before.
+TEST(CpuFeatures, TheBestIsaIsTheFastest) {
+  CpuidWords without_tiles = kSapphireRapids;
+  without_tiles.amx_permitted = false;
+  struct Case {
+    CpuidWords words;
+    const char* best;
+  };
+  for (const Case& c : {Case{kSapphireRapids, "amx"}, Case{without_tiles, "avx512vnni"}, Case{kZen4, "avx512bf16"},
+                        Case{kCascadeLake, "avx512vnni"}, Case{kSkylakeServer, "avx512"}, Case{kHaswell, "avx2"},
+                        Case{CpuidWords{}, "scalar"}}) {
+    const CpuFeatures features = FeaturesFrom(c.words);
+    int best = 0;  // what of it is built
+    for (int i = 0; i < kNumIsas; ++i) {
+      if (WhyUnusable(Isas()[i], features).empty()) best = i;
+      if (std::strcmp(Isas()[i].name, c.best) == 0) break;
+    }
+    EXPECT_STREQ(Isas()[BestIsa(features)].name, Isas()[best].name) << c.best;
   }
 }
 
