@@ -42,6 +42,7 @@ class FewRowsBf16 {
   static constexpr int64_t kBlockColumns = Bf16Operand::kBlockColumns;
   static constexpr int64_t kTileK = 32;
   static constexpr int64_t kTileElements = kTileK * kBlockColumns;
+  static constexpr int64_t kLineElements = kLineBytes / static_cast<int64_t>(sizeof(Element));
   static constexpr int kBlocks = 4;  // column blocks at a time, each a stream of memory: several fetch more than one
   static constexpr int64_t kGroupColumns = kBlocks * kBlockColumns;
   static constexpr int64_t kAheadK = 96;  // how far ahead of its use a block is asked for
@@ -81,12 +82,12 @@ class FewRowsBf16 {
 
   bool IsReadInRows() const {
     const int64_t columns = args_.column_end - args_.column_begin;
-    return is_row_major_ && weight_.k % kTileK == 0 && args_.column_begin % kBlockColumns == 0 &&
-           columns % kGroupColumns == 0 && args_.rows * (padded_k_ + columns) <= kGemmScratchBytes / kFloatBytes;
+    return is_row_major_ && columns == weight_.row_stride && weight_.k % kTileK == 0 && columns % kGroupColumns == 0 &&
+           args_.rows * (padded_k_ + columns) <= kGemmScratchBytes / kFloatBytes;
   }
 
   // A weight whose rows of all columns follow each other: 32 rows at a time, a group of columns after the other, asking
-  // for the next one. The sums of all columns wait in memory meanwhile.
+  // for the next 32 rows in the order of memory. The sums of all columns wait in memory meanwhile.
   template <int kRows>
   void RunInRows() const {
     const int64_t groups = (args_.column_end - args_.column_begin) / kGroupColumns;
@@ -103,8 +104,8 @@ class FewRowsBf16 {
             sums[m][b] = k == 0 ? _mm512_setzero_ps() : _mm512_load_ps(group_sums + (m * kBlocks + b) * 16);
           }
         }
-        const int64_t next = group + 1 < groups ? (group + 1) * kGroupColumns : kTileK * weight_.row_stride;
-        AddTile<kRows, kBlocks, TileIn::kRows>(w + group * kGroupColumns, weight_.row_stride, a_ + k, w + next, sums);
+        const Bf16* soon = w + kTileK * weight_.row_stride + group * kTileK * kGroupColumns;
+        AddTile<kRows, kBlocks, TileIn::kRows>(w + group * kGroupColumns, weight_.row_stride, a_ + k, soon, sums);
         if (k + kTileK == weight_.k) {
           StoreBlocks<kRows, kBlocks>(args_.column_begin / kBlockColumns + group * kBlocks, sums);
           continue;
@@ -156,7 +157,8 @@ class FewRowsBf16 {
   }
 
   // Where 32 k of some blocks lie: in blocks of adjacent rows of 16, `stride` from block to block, of the weight or of
-  // a copy; or in rows of all columns, `stride` from row to row. `soon` is asked for in the same order.
+  // a copy; or in rows of all columns, `stride` from row to row. `soon` is asked for in the same order, or, for rows,
+  // in the order of memory.
   enum class TileIn { kPackedWeight, kRows, kCopy };
 
   template <int kRows, int kBlocks, TileIn kPlace>
@@ -179,10 +181,7 @@ class FewRowsBf16 {
           even_w = LowHalf(line);
           odd_w = HighHalf(line);
         } else {
-          if (b % 2 == 0) {
-            PrefetchLine(soon + k * stride + b * kBlockColumns);
-            PrefetchLine(soon + (k + 1) * stride + b * kBlockColumns);
-          }
+          PrefetchLaterLine(soon + (k * kBlocks / 2 + b) * kLineElements);
           even_w = Widened(w + k * stride + b * kBlockColumns);
           odd_w = Widened(w + (k + 1) * stride + b * kBlockColumns);
         }

@@ -99,7 +99,7 @@ class PanelProduct {
       : args_(args),
         weight_(args.weight),
         scratch_(static_cast<Scratch*>(args.scratch)),
-        steps_(args.weight, args.next,
+        steps_(args.weight, args.rows > kPairRows ? args.next : NextRead{},
                CeilDiv(args.column_end - args.column_begin, kPanelColumns) * CeilDiv(args.weight.k, kTileK)),
         column_begin_(args.column_begin / kPanelColumns * kPanelColumns) {}
 

@@ -29,8 +29,8 @@ class WeightSteps {
   // processor's own prefetchers going.
   static constexpr int64_t kPrefetchBytes = 2048;
 
-  // `steps`: over how many what is read next is asked for. One row tile loads half as many, and asks for half of it;
-  // more than 256 rows have asked for all of it in their first block.
+  // `steps`: over how many what is read next is asked for. More than 256 rows have asked for all of it in their first
+  // block.
   WeightSteps(const WeightView& weight, const NextRead& next_read, int64_t steps)
       : weight_(weight), next_read_(next_read, steps) {}
 
@@ -40,7 +40,6 @@ class WeightSteps {
   inline void Load(int64_t column, int64_t next_column, int64_t k, __m512i* out) {
     constexpr int64_t kBlocks = kColumnTiles * kTileRows / Operand::kBlockColumns;
     static_assert(kColumnTiles % kPanelTiles == 0);
-    AskForNext();
     const int64_t k_count = Smaller(kTileK, weight_.k - k);
     const RowKind kind = k_count == kTileK ? RowKindOf(column, kColumnTiles * kTileRows) : RowKind::kNone;
     if (kind == RowKind::kPacked) {
