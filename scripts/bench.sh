@@ -4,7 +4,7 @@
 #
 #   scripts/bench.sh [--quick]      below 2 minutes
 #   scripts/bench.sh --full         below 15 minutes
-#   scripts/bench.sh --publish      --full and shorter runs with AVX2 and on one thread; writes docs/performance.* and README's figures
+#   scripts/bench.sh --publish      --full and shorter runs without AMX, with AVX2 and on one thread; writes docs/performance.* and README's figures
 #
 # What follows goes to mlaprolog_bench: --heads, --tokens, --scenario, --json, ... MLAP_NUM_THREADS and MLAP_MAX_ISA apply.
 set -euo pipefail
@@ -27,10 +27,11 @@ esac
 
 "$bench" --full --json docs/performance.json "$@"
 python3 bench/roofline_plot.py docs/performance.json docs/performance.svg
-# The same kind of run with fewer points: with 256-bit vectors, and on one thread.
+# The same kind of run with fewer points: without tiles, with 256-bit vectors, and on one thread.
 few=(--no-peer --heads 128 --tokens 1,2,4,16,64,256 --scenario non-quant --seconds 8)
+MLAP_MAX_ISA=avx512bf16 "$bench" "${few[@]}" --json docs/performance_avx512bf16.json
 MLAP_MAX_ISA=avx2 "$bench" "${few[@]}" --json docs/performance_avx2.json
 MLAP_NUM_THREADS=1 "$bench" "${few[@]}" --json docs/performance_one_thread.json
-python3 bench/performance_page.py docs/performance.json docs/performance.md docs/performance_avx2.json docs/performance_one_thread.json
+python3 bench/performance_page.py docs/performance.json docs/performance.md docs/performance_avx512bf16.json docs/performance_avx2.json docs/performance_one_thread.json
 python3 scripts/readme_block.py README.md bench/readme_figures.py --write -- python3 -B bench/readme_figures.py docs/performance.json
 echo "written: docs/performance.md, docs/performance*.json, docs/performance.svg, README.md"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-RESULTS = ("performance.json", "performance_avx2.json", "performance_one_thread.json")
+RESULTS = ("performance.json", "performance_avx512bf16.json", "performance_avx2.json", "performance_one_thread.json")
 
 
 def main():
