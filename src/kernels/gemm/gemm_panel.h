@@ -120,6 +120,12 @@ class PanelGemm {
     }
   }
 
+  // The elements of k that a panel from `k` on has; none behind the weight's.
+  static int64_t PanelCount(const WeightView& weight, int64_t k) {
+    const int64_t left = weight.k - k;
+    return left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
+  }
+
   // Columns [first_column, first_column + kGroupColumns) as far as they are asked for.
   static void RunGroup(const Args& args, int64_t first_column, int64_t row_begin, int64_t rows,
                        NextReadPrefetch* next_read) {
@@ -128,8 +134,7 @@ class PanelGemm {
     const int64_t num_panels = left_panels < kGroupPanels ? left_panels : kGroupPanels;
     const int64_t tiles = (rows + kTileRows - 1) / kTileRows;  // equal ones, instead of full ones and a small rest
     for (int64_t k = 0; k < args.weight.k; k += kPanelSteps * P::kStepK) {
-      const int64_t left = args.weight.k - k;
-      const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
+      const int64_t count = PanelCount(args.weight, k);
       const int64_t steps = (count + P::kStepK - 1) / P::kStepK;
       RowWords words = {reinterpret_cast<const char*>(scratch->words), kPanelSteps * kWordBytes};
       if (P::kReadsA && count % P::kStepK == 0) {
@@ -317,8 +322,7 @@ class PanelGemm {
     // `k` may be the end of the weight's.
     NextPanel(const WeightView& weight, int64_t column, int64_t k, int64_t tiles) {
       constexpr int64_t kTurnBytes = kTurn * P::kStepK * kFractalRowBytes;
-      const int64_t left = weight.k - k;
-      const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
+      const int64_t count = PanelCount(weight, k);
       const int64_t in_block = column % weight.block_columns;
       const bool has_been_asked_for = in_block > 0 && kPanelColumns < weight.block_columns;
       if (!weight.HasAdjacentRows() || has_been_asked_for || column + kPanelColumns > weight.n || count <= 0) {
@@ -352,8 +356,7 @@ class PanelGemm {
    public:
     NextRows() = default;
     NextRows(const Args& args, int64_t row_begin, int64_t row_end, int64_t k) {
-      const int64_t left = args.weight.k - k;
-      const int64_t count = left < kPanelSteps * P::kStepK ? left : kPanelSteps * P::kStepK;
+      const int64_t count = PanelCount(args.weight, k);
       if (count <= 0) return;
       row_bytes_ = args.a_row_stride * static_cast<int64_t>(sizeof(Element));
       line_ = reinterpret_cast<const char*>(args.a + row_begin * args.a_row_stride + k);
