@@ -72,7 +72,8 @@ const std::array<Isa, kNumIsas>& Isas() {
        UseAvxVnni},
       {"avx512", HasAvx512, "AVX-512 F, BW, VL and DQ", UseAvx512},
       {"avx512vnni", HasAvx512Vnni, "AVX-512 VNNI, and what avx512 needs", UseAvx512Vnni},
-      {"avx512bf16", HasAvx512Bf16, "AVX-512 BF16 and VBMI, and what avx512vnni needs", UseAvx512Bf16},
+      {"avx512bf16", HasAvx512Bf16, "AVX-512 BF16 and VBMI, and what avx512vnni needs", UseAvx512Bf16,
+       [](const CpuFeatures& cpu) { return cpu.has_slow_bf16_dot; }},
       {"amx", [](const CpuFeatures& cpu) { return HasAvx512Bf16(cpu) && cpu.amx; },
        "AMX with BF16 and INT8, permitted to this process, and what avx512bf16 needs", UseAmx},
   }};
@@ -82,8 +83,9 @@ const std::array<Isa, kNumIsas>& Isas() {
 int BestIsa(const CpuFeatures& features) {
   int best = 0;
   for (int i = 1; i < kNumIsas; ++i) {
-    const bool is_slower = features.has_slow_bf16_dot && Isas()[i].use == UseAvx512Bf16;
-    if (!is_slower && WhyUnusable(Isas()[i], features).empty()) best = i;
+    const Isa& isa = Isas()[i];
+    const bool is_slower = isa.is_slower != nullptr && isa.is_slower(features);
+    if (!is_slower && WhyUnusable(isa, features).empty()) best = i;
   }
   return best;
 }

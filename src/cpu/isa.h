@@ -13,9 +13,10 @@ namespace mlap {
 // One row per ISA. Adding an ISA: a row in isa.cc, a flags line in cmake/kernels.cmake, its kernel files.
 struct Isa {
   const char* name;
-  bool (*cpu_has)(const CpuFeatures& features);  // CPU and operating system both
-  const char* needs;                             // what cpu_has asks for, for people
-  void (*use)(KernelTable* table);               // overrides the table's entries; null: not built
+  bool (*cpu_has)(const CpuFeatures& features);              // CPU and operating system both
+  const char* needs;                                         // what cpu_has asks for, for people
+  void (*use)(KernelTable* table);                           // overrides the table's entries; null: not built
+  bool (*is_slower)(const CpuFeatures& features) = nullptr;  // than the row before; null: never
 };
 
 inline constexpr int kNumIsas = 7;
