@@ -20,7 +20,7 @@
 namespace mlap::tools {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kCheckLimitsFooter =
     R"(Says whether a device would accept a call of these sizes and modes, and if not, every reason. Sizes are the model's
 unless they are given; --q-rank 0 stands for a query without low rank. The device is the one --soc names, else MLAP_SOC,
 else ascend910b. MLAP_SOC=none has no limits to ask for: name a device then.
@@ -115,7 +115,7 @@ void AddCheckLimitsCommand(CLI::App* app, CommandAction* action) {
   constexpr int64_t kMaxSize = int64_t{1} << 40;
   auto options = std::make_shared<LimitsOptions>();
   CLI::App* verb = app->add_subcommand("check-limits", "Say whether a device would accept a call, and if not, why");
-  verb->footer(kFooter);
+  verb->footer(kCheckLimitsFooter);
   verb->add_option("--soc", options->soc, fmt::format("{}; else MLAP_SOC, else ascend910b", kDevices));
   AddWholeNumber(verb, "--op-version", &options->version, 1, 3,
                  "1 aclnnMlaProlog, 2 aclnnMlaPrologV2WeightNz, 3 aclnnMlaPrologV3WeightNz")

@@ -19,7 +19,7 @@
 namespace mlap::tools {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kCompareFooter =
     R"(Compares A with B tensor by tensor, those of one name. Where a file has tensors expected.X, as 'golden' writes, these
 are its results X, and whatever else it has are inputs, which are not compared. Else all its tensors are its results.
 
@@ -225,7 +225,7 @@ int Compare(const CompareOptions& options) {
 void AddCompareCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* verb = app->add_subcommand("compare", "Compare the tensors of two files by a named standard");
-  verb->footer(kFooter);
+  verb->footer(kCompareFooter);
   verb->add_option("A", options->actual_path, "The results, a .safetensors file")->type_name("FILE")->required();
   verb->add_option("B", options->golden_path, "What to compare with")->type_name("FILE")->required();
   verb->add_option("--standard", options->standard, "The standard, for all tensors")->capture_default_str();

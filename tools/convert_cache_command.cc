@@ -19,7 +19,7 @@
 namespace mlap::tools {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kConvertCacheFooter =
     R"(Forms:
   PA_BSND      pages of rows, (BlockNum, BlockSize, 1, width)
   PA_NZ        the same shape, each page as [width / C0][BlockSize][C0]
@@ -250,7 +250,7 @@ int ConvertCache(const ConvertOptions& options) {
 void AddConvertCacheCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<ConvertOptions>();
   CLI::App* verb = app->add_subcommand("convert-cache", "Convert a cache between orders of bytes");
-  verb->footer(kFooter);
+  verb->footer(kConvertCacheFooter);
   verb->add_option("IN", options->input_path, "A .safetensors file")->type_name("FILE")->required();
   verb->add_option("OUT", options->output_path, "The .safetensors file to write")->type_name("FILE")->required();
   verb->add_option("--from", options->from, "The form it has")->type_name("FORM")->required();

@@ -23,7 +23,7 @@
 namespace mlap::tools {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kDemoFooter =
     R"(One layer of a model, one new token for each of several sequences, the latent caches in pages: in each of the
 scenarios that A2 and A3 devices have through the operator's two steps, timed, and compared with the reference.
 
@@ -123,7 +123,7 @@ int Demo(const DemoOptions& options) {
 void AddDemoCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<DemoOptions>();
   CLI::App* verb = app->add_subcommand("demo", "Run one layer of a model in every scenario, timed and checked");
-  verb->footer(kFooter);
+  verb->footer(kDemoFooter);
   verb->add_option("--model", options->model, "One of those 'mlaprolog new-case --model list' shows")
       ->capture_default_str();
   AddWholeNumber(verb, "--heads", &options->heads, 1, int64_t{1} << 20, "Heads, instead of the model's (128)");

@@ -20,7 +20,7 @@
 namespace mlap::tools {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kGoldenFooter =
     R"(Writes the case with what is expected of an implementation:
   expected.*        results of the staged reference: binary64 sums, the operator's roundings; and what it computes on
                     the way: c_q, q_c, q_r, c_kv, k_r, and with an int8 weight c_q_int8 and c_q_scale
@@ -175,7 +175,7 @@ int Golden(const GoldenOptions& options) {
 void AddGoldenCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<GoldenOptions>();
   CLI::App* verb = app->add_subcommand("golden", "Write a case with results, intermediates and exact values");
-  verb->footer(kFooter);
+  verb->footer(kGoldenFooter);
   verb->add_option("CASE", options->case_path, "The case, a .safetensors file")->type_name("FILE")->required();
   verb->add_option("-o,--output", options->output_path, "Write everything to this file")->type_name("FILE");
   AddFlag(verb, "--json", &options->json, "Print JSON");

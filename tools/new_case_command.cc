@@ -21,7 +21,7 @@
 namespace mlap::tools {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kNewCaseFooter =
     R"(The same options give the same bytes on every machine. Weights are N(0, 0.02^2) in FRACTAL_NZ, or
 these quantised per column (MXFP8: per 32 values); activations N(0, 1), quantised per token where x is; tokens go to
 distinct random slots, sequences of PA_BLK_* modes to distinct random pages. BSND takes --batch and --seq, TND takes
@@ -106,7 +106,7 @@ void AddNewCaseCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<NewCaseOptions>();
   CaseOptions& recipe = options->recipe;
   CLI::App* verb = app->add_subcommand("new-case", "Write a case with a model's sizes and random contents");
-  verb->footer(kFooter);
+  verb->footer(kNewCaseFooter);
   CLI::Option* out = verb->add_option("OUT", options->path, "The .safetensors file to write; none for --model list");
   out->type_name("FILE")->required();
   AddFlag(verb, "--force", &options->force, "Replace OUT if it exists");

@@ -20,7 +20,7 @@
 namespace mlap::tools {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRunFooter =
     R"(The case comes from 'mlaprolog new-case', or from any program: a safetensors file with the
 operator's arguments under their torch_npu names (token_x, weight_dq, ...) and the metadata cache_mode,
 rmsnorm_epsilon_cq and rmsnorm_epsilon_ckv, and where they matter qc_qr_scale, kc_scale, query_norm_flag (true or false)
@@ -141,7 +141,7 @@ int Run(const RunOptions& options) {
 void AddRunCommand(CLI::App* app, CommandAction* action) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = app->add_subcommand("run", "Run a case through the operator");
-  verb->footer(kFooter);
+  verb->footer(kRunFooter);
   verb->add_option("CASE", options->case_path, "The case, a .safetensors file")->type_name("FILE")->required();
   verb->add_option("-o,--output", options->output_path, "Write all outputs and both caches to this file")
       ->type_name("FILE");
