@@ -1,6 +1,7 @@
 #include "core/prolog_run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -13,6 +14,10 @@
 
 namespace mlap {
 namespace {
+
+// What is asked for of the next head's W_UQ|QR beside this head's W_UK: so many blocks of columns, so much of each.
+constexpr int64_t kUqStartBlocks = 4;
+constexpr int64_t kUqStartBytes = 16 * 1024;
 
 // The stages of one block of tokens [token_begin, token_begin + num_tokens). Row t of every workspace buffer, and token
 // t wherever nothing else is said, belongs to token token_begin + t of the call.
@@ -82,15 +87,27 @@ class BlockRun {
   }
 
   // The key as one task beside the heads, so that the rows are written in token order and the last of equal slots wins.
+  // Each worker takes the task after its own in advance, while there are enough for the others, and thus knows what it
+  // reads next.
   void RunHeadsAndKey(Executor* executor) const {
     if (plan_.splits_heads) return RunSplitHeadsAndKey(executor);
     const int64_t pieces = CeilDiv(num_tokens_, plan_.head_tokens);
-    executor->ParallelFor(1 + shape_.heads * pieces, [&](int64_t task, int worker) {
-      if (task == 0) {
-        RunKey(worker);
-      } else {
-        const int64_t begin = (task - 1) % pieces * plan_.head_tokens;
-        RunHead((task - 1) / pieces, begin, std::min(begin + plan_.head_tokens, num_tokens_), worker);
+    const int64_t num_tasks = 1 + shape_.heads * pieces;
+    const int64_t few_tasks = 2 * executor->num_workers();
+    std::atomic<int64_t> taken = 0;
+    const auto take = [&taken] { return taken.fetch_add(1, std::memory_order_relaxed); };
+    executor->ParallelFor(executor->num_workers(), [&](int64_t, int worker) {
+      for (int64_t task = take(); task < num_tasks;) {
+        const bool takes_next = num_tasks - taken.load(std::memory_order_relaxed) > few_tasks;
+        const int64_t next_task = takes_next ? take() : task;
+        if (task == 0) {
+          RunKey(worker);
+        } else {
+          const int64_t head = (task - 1) / pieces, next_head = (next_task - 1) / pieces;
+          const int64_t begin = (task - 1) % pieces * plan_.head_tokens;
+          RunHead(head, begin, std::min(begin + plan_.head_tokens, num_tokens_), next_head, worker);
+        }
+        task = takes_next ? next_task : take();
       }
     });
   }
@@ -177,24 +194,40 @@ class BlockRun {
     }
   }
 
-  // One head: qC | qR = cQ W_UQ|QR, query = qC W_UK, query_rope = RoPE(qR); tokens [begin, end) of the block.
-  void RunHead(int64_t head, int64_t begin, int64_t end, int worker) const {
+  // The beginning of a head's W_UQ|QR, in its first blocks of columns.
+  NextRead UqStart(int64_t head) const {
+    const WeightView& view = weight_uq_qr_.view;
+    if (!view.HasAdjacentRows()) return {};
+    const int64_t column = head * shape_.HeadColumns();
+    const int64_t element_bytes = ElementBytes(view.type);
+    const int64_t blocks = CeilDiv(column + shape_.HeadColumns(), view.block_columns) - column / view.block_columns;
+    return {static_cast<const char*>(view.data) + column / view.block_columns * view.block_stride * element_bytes,
+            std::min(kUqStartBytes, view.k * view.row_stride * element_bytes), std::min(kUqStartBlocks, blocks),
+            view.block_stride * element_bytes};
+  }
+
+  // One head: qC | qR = cQ W_UQ|QR, query = qC W_UK, query_rope = RoPE(qR); tokens [begin, end) of the block. The
+  // worker goes on with `next_head`.
+  void RunHead(int64_t head, int64_t begin, int64_t end, int64_t next_head, int worker) const {
     const bool is_bf16 = c_q_.type == ElementType::kBf16;
     Bf16* q_c = Scratch<Bf16>(worker, is_bf16 ? plan_.layout.head_product : plan_.layout.head_q_c);
     const int64_t q_c_stride = is_bf16 ? shape_.HeadColumns() : shape_.nope;
     const WeightView w_uk = UkOf(head);
     RunHeadColumns(head, 0, shape_.HeadColumns(), begin, end, q_c, q_c_stride, worker,
                    {w_uk.data, shape_.nope * shape_.kv_rank * ElementBytes(w_uk.type)});
+    // The kernels of 8-bit floats ask for nothing.
+    const bool was_next = is_bf16 || c_q_.type == ElementType::kInt8;
+    const NextRead next = next_head == head ? NextRead{} : UqStart(next_head);
     if (!mode_.QuantizesQuery()) {
       kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank,
                               static_cast<Bf16*>(args_.query) + TokenHead(begin, head) * shape_.kv_rank,
-                              shape_.heads * shape_.kv_rank, Scratch<void>(worker, plan_.layout.gemm), NextRead{},
+                              shape_.heads * shape_.kv_rank, Scratch<void>(worker, plan_.layout.gemm), next, was_next,
                               plan_.streams_query});
       return;
     }
     Bf16* query = Scratch<Bf16>(worker, plan_.layout.head_query);
     kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank, query, shape_.kv_rank,
-                            Scratch<void>(worker, plan_.layout.gemm)});
+                            Scratch<void>(worker, plan_.layout.gemm), next, was_next});
     for (int64_t t = begin; t < end; ++t) {
       AskToWriteQuery(std::min(t + kRowsAhead, end - 1), head);
       QuantizeQuery(query + (t - begin) * shape_.kv_rank, RopeRow(t, head, begin, worker), t, head, worker);

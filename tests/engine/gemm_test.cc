@@ -240,6 +240,48 @@ TEST_P(GemmTest, StreamedStoresChangeNothing) {
   }
 }
 
+// What is asked for ahead is nothing that a product depends on: not even whether it is there.
+TEST_P(GemmTest, WhatIsReadNextChangesNothing) {
+  constexpr int64_t kN = 192;
+  RandomValues random(8);
+  const std::vector<char> other(size_t{1} << 16);
+  const NextRead nexts[] = {{other.data(), 0},
+                            {other.data(), 1},
+                            {other.data(), 65536},
+                            {other.data() + 7, 64 * 13},
+                            {other.data(), 4096, 4, 16384},
+                            {other.data() + 60000, 5536, 3, 64},
+                            {nullptr, 131072}};
+  for (const bool is_nz : {true, false}) {
+    for (const int64_t k : {32, 128, 200}) {
+      const GemmCase c = {1, k, kN, 0, kN, is_nz};
+      GuardedBuffer w(WeightElements(c, ElementType::kBf16) * sizeof(Bf16));
+      for (size_t i = 0; i < w.size() / sizeof(Bf16); ++i) w.as<Bf16>()[i] = random.NormalBf16();
+      const WeightView view = MakeWeight(c, w, ElementType::kBf16);
+      for (const int64_t rows : {1, 2, 3, 16, 17, 33, 70}) {
+        GuardedBuffer a(static_cast<size_t>(rows * k) * sizeof(Bf16));
+        for (int64_t i = 0; i < rows * k; ++i) a.as<Bf16>()[i] = random.NormalBf16();
+        const size_t bytes = static_cast<size_t>(rows * kN) * sizeof(Bf16);
+        GuardedBuffer plain(bytes), asking(bytes);
+        GemmBf16Args args = {a.as<Bf16>(), k, rows, view, 0, kN, plain.as<Bf16>(), kN, Scratch()};
+        GetParam().table.gemm_bf16.run(args);
+        args.c = asking.as<Bf16>();
+        for (const NextRead& next : nexts) {
+          for (const bool was_next : {false, true}) {
+            asking.Fill(0x5a);
+            args.next = next;
+            args.was_next = was_next;
+            GetParam().table.gemm_bf16.run(args);
+            ASSERT_EQ(std::memcmp(plain.data(), asking.data(), bytes), 0)
+                << rows << " rows, k " << k << ", nz " << is_nz << ", next " << next.num_bytes << " bytes in "
+                << next.num_pieces << " pieces, was next " << was_next;
+          }
+        }
+      }
+    }
+  }
+}
+
 // What is not finite, or denormal, in one row does not touch another.
 TEST_P(GemmTest, SpecialValuesStayInTheirRow) {
   constexpr int64_t kRows = 9, kK = 33, kN = 40;

@@ -46,6 +46,9 @@ class FewRowsBf16 {
   static constexpr int kBlocks = 4;  // column blocks at a time, each a stream of memory: several fetch more than one
   static constexpr int64_t kGroupColumns = kBlocks * kBlockColumns;
   static constexpr int64_t kAheadK = 96;  // how far ahead of its use a block is asked for
+  // The beginning of what is read next, asked for in the last 32 k of so many: as much as RunInRows asks for ahead.
+  static constexpr int64_t kNextStartBytes = 32 * 1024;
+  static constexpr int64_t kNextStartTiles = 11;
 
   static constexpr int64_t PaddedK(int64_t k) { return (k + kTileK - 1) / kTileK * kTileK; }
 
@@ -72,7 +75,7 @@ class FewRowsBf16 {
   template <int kRows>
   void RunColumns() const {
     if (IsReadInRows()) return RunInRows<kRows>();
-    PrefetchSpreadRows<Element>(weight_, args_.column_begin, args_.column_end);
+    if (!args_.was_next) PrefetchSpreadRows<Element>(weight_, args_.column_begin, args_.column_end);
     const int64_t end = (args_.column_end + kBlockColumns - 1) / kBlockColumns;
     int64_t block = args_.column_begin / kBlockColumns;
     for (; block + kBlocks <= end; block += kBlocks) RunBlocks<kRows, kBlocks>(block);
@@ -92,6 +95,7 @@ class FewRowsBf16 {
   void RunInRows() const {
     const int64_t groups = (args_.column_end - args_.column_begin) / kGroupColumns;
     float* all_sums = a_ + kRows * padded_k_;
+    NextReadPrefetch next_read(args_.next, groups * weight_.k / kTileK);
     for (int64_t k = 0; k < weight_.k; k += kTileK) {
       const Bf16* w = static_cast<const Bf16*>(weight_.data) + k * weight_.row_stride + args_.column_begin;
       for (int64_t group = 0; group < groups; ++group) {
@@ -104,8 +108,9 @@ class FewRowsBf16 {
             sums[m][b] = k == 0 ? _mm512_setzero_ps() : _mm512_load_ps(group_sums + (m * kBlocks + b) * 16);
           }
         }
-        const Bf16* soon = w + kTileK * weight_.row_stride + group * kTileK * kGroupColumns;
+        const Bf16* soon = w + kTileK * weight_.row_stride + group * (kTileK * kGroupColumns / kAskedPlaces);
         AddTile<kRows, kBlocks, TileIn::kRows>(w + group * kGroupColumns, weight_.row_stride, a_ + k, soon, sums);
+        next_read.Portion();
         if (k + kTileK == weight_.k) {
           StoreBlocks<kRows, kBlocks>(args_.column_begin / kBlockColumns + group * kBlocks, sums);
           continue;
@@ -132,10 +137,14 @@ class FewRowsBf16 {
     const Bf16* w = static_cast<const Bf16*>(weight_.data) + first_block * weight_.block_stride;
     const bool is_last = (first_block + kBlocks) * kBlockColumns >= args_.column_end;
     const Bf16* next_w = is_last ? w : w + kBlocks * weight_.block_stride;
+    NextRead next = args_.next;
+    next.num_bytes = is_last ? Smaller(next.num_bytes, kNextStartBytes) : 0;
+    NextReadPrefetch next_read(next, kNextStartTiles);
     int64_t k = 0;
     if (reads_weight) {
       for (; k + kTileK <= weight_.k; k += kTileK) {
         if (is_packed_) {
+          if (k >= weight_.k - kNextStartTiles * kTileK) next_read.Portion();
           const int64_t soon = k + kAheadK;
           const Bf16* soon_tile =
               soon < weight_.k ? w + soon * kBlockColumns : next_w + (soon - weight_.k) * kBlockColumns;
@@ -181,7 +190,9 @@ class FewRowsBf16 {
           even_w = LowHalf(line);
           odd_w = HighHalf(line);
         } else {
-          PrefetchLaterLine(soon + (k * kBlocks / 2 + b) * kLineElements);
+          const int64_t line = k * kBlocks / 2 + b;
+          PrefetchLaterLine(soon + line % kAskedPlaces * (kTileK / kAskedPlaces) * stride +
+                            line / kAskedPlaces * kLineElements);
           even_w = Widened(w + k * stride + b * kBlockColumns);
           odd_w = Widened(w + (k + 1) * stride + b * kBlockColumns);
         }

@@ -18,10 +18,12 @@ namespace mlap {
 // on the stack, as a program may give its threads small ones.
 inline constexpr int64_t kGemmScratchBytes = 384 * 1024;
 
-// What the calling thread reads after a product. A kernel that leaves memory idle may ask for it.
+// What the calling thread reads after a product: pieces of num_bytes each. Kernels ask for it beside their own weight.
 struct NextRead {
   const void* data = nullptr;
   int64_t num_bytes = 0;
+  int64_t num_pieces = 1;
+  int64_t piece_stride_bytes = 0;
 };
 
 // C = bf(A W): bf16 products accumulate in binary32, one rounding to bf16 at the end.
@@ -36,6 +38,7 @@ struct GemmBf16Args {
   int64_t c_row_stride;  // elements
   void* scratch;         // [kGemmScratchBytes]
   NextRead next = {};
+  bool was_next = false;   // the whole weight was `next` of this thread's last product: it need not be asked for again
   bool streams_c = false;  // C is too large to be read from a cache soon: stores may go past them
 };
 using GemmBf16Fn = void (*)(const GemmBf16Args& args);

@@ -99,8 +99,9 @@ class PanelProduct {
       : args_(args),
         weight_(args.weight),
         scratch_(static_cast<Scratch*>(args.scratch)),
-        steps_(args.weight, args.rows > kPairRows ? args.next : NextRead{},
-               CeilDiv(args.column_end - args.column_begin, kPanelColumns) * CeilDiv(args.weight.k, kTileK)),
+        steps_(args.weight, args.next,
+               CeilDiv(args.column_end - args.column_begin, args.rows > kTileRows ? kPanelColumns : kStreamColumns) *
+                   CeilDiv(args.weight.k, kTileK)),
         column_begin_(args.column_begin / kPanelColumns * kPanelColumns) {}
 
   void Run() {
@@ -309,6 +310,7 @@ class PanelProduct {
       if (k + kTileK < weight_.k) {
         steps_.template Load<kColumnTiles>(column, next_column, k + kTileK, next_step);
       }
+      steps_.AskForNext();
       if (weight_.k - k >= kTileK) {
         StreamStep<kRowTiles, kColumnTiles>(args_.a + k, args_.a_row_stride, step);
       } else {
@@ -401,7 +403,9 @@ void Gemm(const Args& args) {
   if constexpr (requires { Tiles::FewRows::Run(args); }) {
     if (Tiles::FewRows::Takes(args)) return Tiles::FewRows::Run(args);
   }
-  PrefetchSpreadRows<typename Tiles::Operand::Element>(args.weight, args.column_begin, args.column_end);
+  if (!WasNext(args)) {
+    PrefetchSpreadRows<typename Tiles::Operand::Element>(args.weight, args.column_begin, args.column_end);
+  }
   PanelProduct<Tiles, Args>(args).Run();
   ReleaseTiles();
   if constexpr (requires { args.streams_c; }) {

@@ -61,7 +61,7 @@ class PanelGemm {
     if (!kIsScaled && args.rows <= kTileRows) {
       RunStream(args);
     } else {
-      PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
+      if (!WasNext(args)) PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
       RunGroups(args);
     }
     if constexpr (requires { args.streams_c; }) {
@@ -106,12 +106,15 @@ class PanelGemm {
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
+  static NextRead NextOf(const Args& args) {
+    if constexpr (requires { args.next; }) return args.next;
+    return {};
+  }
+
   static void RunGroups(const Args& args) {
-    NextRead next = {};
-    if constexpr (requires { args.next; }) next = args.next;
-    NextReadPrefetch next_read(next, CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
-                                         CeilDiv(args.weight.k, kPanelSteps * P::kStepK) *
-                                         CeilDiv(args.rows, kTileRows) * kAsksOfTile);
+    NextReadPrefetch next_read(NextOf(args), CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
+                                                 CeilDiv(args.weight.k, kPanelSteps * P::kStepK) *
+                                                 CeilDiv(args.rows, kTileRows) * kAsksOfTile);
     for (int64_t row = 0; row < args.rows; row += kBlockRows) {
       const int64_t rows = args.rows - row < kBlockRows ? args.rows - row : kBlockRows;
       for (int64_t column = args.column_begin / kUnit * kUnit; column < args.column_end; column += kGroupColumns) {
@@ -201,11 +204,14 @@ class PanelGemm {
     constexpr int64_t kWords = sizeof(scratch->words) / sizeof(uint32_t);
     constexpr int64_t kSums = sizeof(scratch->sums) / sizeof(uint32_t);
     int64_t most_steps = (kWords / args.rows - 16) / kPanelSteps * kPanelSteps;
-    if (!kHasWholeLines) {
+    const bool was_next = WasNext(args);
+    if (!kHasWholeLines && !was_next) {
       PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
-    } else if (!args.weight.HasAdjacentRows()) {
+    } else if (!args.weight.HasAdjacentRows() && !was_next) {
       most_steps = kSpreadSteps;
     }
+    NextReadPrefetch next_read(NextOf(args), CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
+                                                 CeilDiv(args.weight.k, WeightWords::kStepsOfPortion));
     const int64_t most_columns = kSums / args.rows / kPanelColumns * kPanelColumns;
     int32_t corrections[kTileRows];
     for (int64_t m = 0; m < args.rows; ++m) {
@@ -225,7 +231,7 @@ class PanelGemm {
           if (column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
             const bool is_last = column + kPanelColumns >= column_end;
             const WeightWords words(args.weight, column, k, k + count, is_last ? first : column + kPanelColumns,
-                                    is_last ? k + count : k);
+                                    is_last ? k + count : k, !was_next, &next_read);
             RunTile(words, row_words, args.rows, steps, k == 0, sums);
             continue;
           }
@@ -435,9 +441,14 @@ class PanelGemm {
         units_[unit] = static_cast<const Element*>(weight.data) + weight.Offset(k, column + unit * kUnit);
       }
     }
+    static constexpr int64_t kTurnsOfPortion = 16;
+    static constexpr int64_t kStepsOfPortion = kTurnsOfPortion * kTurn * P::kStepK;
     // Words of k [k, k_end), after which those of the panel at (next_k, next_column) are read.
-    WeightWords(const WeightView& weight, int64_t column, int64_t k, int64_t k_end, int64_t next_column, int64_t next_k)
+    WeightWords(const WeightView& weight, int64_t column, int64_t k, int64_t k_end, int64_t next_column, int64_t next_k,
+                bool asks_for_rows, NextReadPrefetch* next_read)
         : WeightWords(weight, column, k) {
+      asks_for_rows_ = asks_for_rows;
+      next_read_ = next_read;
       is_packed_ = weight.HasAdjacentRows();
       const int64_t to_next = (weight.Offset(next_k, next_column) - weight.Offset(k, column)) * kElementBytes;
       const int64_t k_bytes = (k_end - k) * kFractalRowBytes;
@@ -448,6 +459,10 @@ class PanelGemm {
     // The lines of the next kTurn steps, some time ahead; once for the units of a block. Rows that are apart are asked
     // for in the next panel, a panel's columns of each.
     inline void AskAhead() {
+      if (--portion_turns_ == 0) {
+        portion_turns_ = kTurnsOfPortion;
+        next_read_->Portion();
+      }
       if (is_packed_) {
         constexpr int kBlockUnits = kFractalRowBytes / static_cast<int>(sizeof(Element)) / kUnit;
 #pragma GCC unroll 16
@@ -457,7 +472,7 @@ class PanelGemm {
           }
         }
         if (--turns_ == 0) ahead_bytes_ = then_bytes_;
-      } else if (kHasWholeLines) {
+      } else if (kHasWholeLines && asks_for_rows_) {
         for (int64_t row = 0; row < kTurn * P::kStepK; ++row) {
           for (int64_t byte = 0; byte < kPanelColumns * kElementBytes; byte += kLineBytes) {
             PrefetchLine(reinterpret_cast<const char*>(units_[0] + row * row_stride_) + ahead_bytes_ + byte);
@@ -480,6 +495,9 @@ class PanelGemm {
     const Element* units_[kUnits];
     const int64_t row_stride_;
     bool is_packed_ = false;
+    bool asks_for_rows_ = false;
+    NextReadPrefetch* next_read_ = nullptr;
+    int64_t portion_turns_ = kTurnsOfPortion;
     int64_t ahead_bytes_ = 0;
     int64_t turns_ = 0;  // until ahead_bytes_ changes
     int64_t then_bytes_ = 0;

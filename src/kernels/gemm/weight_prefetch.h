@@ -18,36 +18,55 @@ static inline void PrefetchLine(const void* address) { __asm__ volatile("prefetc
 // What is used later than other things that want the first-level cache, into the second-level one.
 static inline void PrefetchLaterLine(const void* address) { __asm__ volatile("prefetcht1 (%0)" : : "r"(address)); }
 
-// Columns [column_begin, column_end) of a weight whose rows of a block are apart, in the order of memory: kernels read
-// it a few columns at a time, and would touch every line with a jump between.
+// Memory answers faster if it is asked in several places in turn: a core got 18 GB/s from one, 20 from two, 25 from
+// four and 25 from eight.
+inline constexpr int64_t kAskedPlaces = 8;
+
+// Columns [column_begin, column_end) of a weight whose rows of a block are apart, as kernels read it a few columns at a
+// time, and would touch every line with a jump between.
 template <class Element>
 static inline void PrefetchSpreadRows(const WeightView& weight, int64_t column_begin, int64_t column_end) {
   if (weight.HasAdjacentRows()) return;
   constexpr auto kElementBytes = static_cast<int64_t>(sizeof(Element));
-  const char* row = static_cast<const char*>(weight.data) + column_begin * kElementBytes;
-  const int64_t row_bytes = (column_end - column_begin) * kElementBytes;
-  for (int64_t k = 0; k < weight.k; ++k, row += weight.row_stride * kElementBytes) {
-    for (int64_t byte = 0; byte < row_bytes; byte += kLineBytes) PrefetchLaterLine(row + byte);
+  const char* first = static_cast<const char*>(weight.data) + column_begin * kElementBytes;
+  const int64_t columns_bytes = (column_end - column_begin) * kElementBytes;
+  const int64_t row_bytes = weight.row_stride * kElementBytes;
+  const int64_t rows = CeilDiv(weight.k, kAskedPlaces);  // of a place
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t byte = 0; byte < columns_bytes; byte += kLineBytes) {
+      for (int64_t k = row; k < weight.k; k += rows) PrefetchLaterLine(first + k * row_bytes + byte);
+    }
   }
 }
 
-// Asks for what is read next, in equal portions.
+// Whether a weight that is not packed has been asked for as a whole.
+template <class Args>
+static inline bool WasNext(const Args& args) {
+  if constexpr (requires { args.was_next; }) return args.was_next;
+  return false;
+}
+
+// Asks for what is read next, in equal portions. One piece is asked for in several places.
 class NextReadPrefetch {
  public:
   NextReadPrefetch(const NextRead& next, int64_t portions)
-      : line_(static_cast<const char*>(next.data)), end_(line_ + next.num_bytes) {
-    const int64_t lines = CeilDiv(next.num_bytes, kLineBytes);
-    portion_bytes_ = CeilDiv(lines, portions < 1 ? 1 : portions) * kLineBytes;
-  }
+      : line_(static_cast<const char*>(next.data)),
+        places_(next.num_pieces == 1 ? kAskedPlaces : next.num_pieces),
+        left_(CeilDiv(next.num_bytes, next.num_pieces == 1 ? kAskedPlaces * kLineBytes : kLineBytes)),
+        stride_bytes_(next.num_pieces == 1 ? left_ * kLineBytes : next.piece_stride_bytes),
+        portion_(CeilDiv(left_, portions < 1 ? 1 : portions)) {}
   inline void Portion() {
-    const char* portion_end = end_ - line_ < portion_bytes_ ? end_ : line_ + portion_bytes_;
-    for (; line_ < portion_end; line_ += kLineBytes) PrefetchLaterLine(line_);
+    for (int64_t line = 0; line < portion_ && left_ > 0; ++line, --left_, line_ += kLineBytes) {
+      for (int64_t place = 0; place < places_; ++place) PrefetchLaterLine(line_ + place * stride_bytes_);
+    }
   }
 
  private:
-  const char* line_;
-  const char* end_;
-  int64_t portion_bytes_;
+  const char* line_;  // of the first place
+  int64_t places_;
+  int64_t left_;  // lines, of each place
+  int64_t stride_bytes_;
+  int64_t portion_;  // lines, of each place
 };
 
 }  // namespace
