@@ -467,8 +467,13 @@ class PanelGemm {
         constexpr int kBlockUnits = kFractalRowBytes / static_cast<int>(sizeof(Element)) / kUnit;
 #pragma GCC unroll 16
         for (int unit = 0; unit < kUnits; unit += kBlockUnits) {
+          const char* at = reinterpret_cast<const char*>(units_[unit]);
           for (int64_t byte = 0; byte < kTurn * P::kStepK * kFractalRowBytes; byte += kLineBytes) {
-            PrefetchLine(reinterpret_cast<const char*>(units_[unit]) + ahead_bytes_ + byte);
+            if constexpr (kBlocks == 1) {
+              PrefetchLaterLine(InNextPiece(at + byte));
+            } else {
+              PrefetchLine(at + ahead_bytes_ + byte);
+            }
           }
         }
         if (--turns_ == 0) ahead_bytes_ = then_bytes_;
@@ -491,6 +496,18 @@ class PanelGemm {
    private:
     static constexpr int kUnits = kPanelColumns / kUnit;
     static constexpr int64_t kElementBytes = static_cast<int64_t>(sizeof(Element));
+
+    // A single block of columns is one place in memory, and what follows it is mostly the next block: while a piece of
+    // memory is read, the next piece is asked for in several places. Where pieces begin, addresses say.
+    static constexpr uintptr_t kPieceBytes = 32 * 1024;
+    static constexpr uintptr_t kPiecePlaces = 4;
+    static inline const void* InNextPiece(const char* at) {
+      const auto address = reinterpret_cast<uintptr_t>(at);
+      const uintptr_t in_piece = address % kPieceBytes;
+      const uintptr_t line = in_piece / kLineBytes;
+      const uintptr_t next = line % kPiecePlaces * (kPieceBytes / kPiecePlaces) + line / kPiecePlaces * kLineBytes;
+      return at - in_piece + kPieceBytes + next;
+    }
 
     const Element* units_[kUnits];
     const int64_t row_stride_;
