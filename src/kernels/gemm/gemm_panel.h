@@ -470,7 +470,7 @@ class PanelGemm {
           const char* at = reinterpret_cast<const char*>(units_[unit]);
           for (int64_t byte = 0; byte < kTurn * P::kStepK * kFractalRowBytes; byte += kLineBytes) {
             if constexpr (kBlocks == 1) {
-              PrefetchLaterLine(InNextPiece(at + byte));
+              PrefetchLaterLine(InNextPiece<32 * 1024, 4>(at + byte));
             } else {
               PrefetchLine(at + ahead_bytes_ + byte);
             }
@@ -496,18 +496,6 @@ class PanelGemm {
    private:
     static constexpr int kUnits = kPanelColumns / kUnit;
     static constexpr int64_t kElementBytes = static_cast<int64_t>(sizeof(Element));
-
-    // A single block of columns is one place in memory, and what follows it is mostly the next block: while a piece of
-    // memory is read, the next piece is asked for in several places. Where pieces begin, addresses say.
-    static constexpr uintptr_t kPieceBytes = 32 * 1024;
-    static constexpr uintptr_t kPiecePlaces = 4;
-    static inline const void* InNextPiece(const char* at) {
-      const auto address = reinterpret_cast<uintptr_t>(at);
-      const uintptr_t in_piece = address % kPieceBytes;
-      const uintptr_t line = in_piece / kLineBytes;
-      const uintptr_t next = line % kPiecePlaces * (kPieceBytes / kPiecePlaces) + line / kPiecePlaces * kLineBytes;
-      return at - in_piece + kPieceBytes + next;
-    }
 
     const Element* units_[kUnits];
     const int64_t row_stride_;

@@ -22,6 +22,16 @@ static inline void PrefetchLaterLine(const void* address) { __asm__ volatile("pr
 // four and 25 from eight.
 inline constexpr int64_t kAskedPlaces = 8;
 
+// The line to ask for when the one at `at` is read, for weights that are read in one or two places: while a piece of
+// memory is read, the next piece is asked for in several places. Where pieces begin, addresses say.
+template <uintptr_t kPieceBytes, uintptr_t kPlaces>
+static inline const void* InNextPiece(const void* at) {
+  const uintptr_t in_piece = reinterpret_cast<uintptr_t>(at) % kPieceBytes;
+  const uintptr_t line = in_piece / kLineBytes;
+  const uintptr_t next = line % kPlaces * (kPieceBytes / kPlaces) + line / kPlaces * kLineBytes;
+  return static_cast<const char*>(at) - in_piece + kPieceBytes + next;
+}
+
 // Columns [column_begin, column_end) of a weight whose rows of a block are apart, as kernels read it a few columns at a
 // time, and would touch every line with a jump between.
 template <class Element>

@@ -132,7 +132,15 @@ class WeightSteps {
     out += block * Operand::kVectors * kTileRows;
     for (int64_t row = 0; row < kTileRows; ++row) {
       const int64_t element = row * Operand::kStepK * Operand::kBlockColumns;
-      AskForPackedBlockRow(soon + element);
+      if constexpr (Operand::kVectors > 1) {
+        // One or two blocks of columns are few places: two pages of each.
+        for (int v = 0; v < Operand::kVectors; ++v) {
+          const char* line = reinterpret_cast<const char*>(w + element) + v * kTileRowBytes;
+          PrefetchLine(InNextPiece<8 * 1024, 2>(line));
+        }
+      } else {
+        AskForPackedBlockRow(soon + element);
+      }
       MakePackedBlockRow(w + element, out + row);
     }
   }
