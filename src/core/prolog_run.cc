@@ -199,15 +199,16 @@ class BlockRun {
     const WeightView& view = weight_uq_qr_.view;
     if (!view.HasAdjacentRows()) return {};
     const int64_t column = head * shape_.HeadColumns();
+    const int64_t first = column - column % view.block_columns;
+    const int64_t blocks = CeilDiv(column + shape_.HeadColumns() - first, view.block_columns);
     const int64_t element_bytes = ElementBytes(view.type);
-    const int64_t blocks = CeilDiv(column + shape_.HeadColumns(), view.block_columns) - column / view.block_columns;
-    return {static_cast<const char*>(view.data) + column / view.block_columns * view.block_stride * element_bytes,
+    return {static_cast<const char*>(view.data) + view.Offset(0, first) * element_bytes,
             std::min(kUqStartBytes, view.k * view.row_stride * element_bytes), std::min(kUqStartBlocks, blocks),
             view.block_stride * element_bytes};
   }
 
   // One head: qC | qR = cQ W_UQ|QR, query = qC W_UK, query_rope = RoPE(qR); tokens [begin, end) of the block. The
-  // worker goes on with `next_head`.
+  // worker goes on with `next_head`, which is this one or past the last if it has no other.
   void RunHead(int64_t head, int64_t begin, int64_t end, int64_t next_head, int worker) const {
     const bool is_bf16 = c_q_.type == ElementType::kBf16;
     Bf16* q_c = Scratch<Bf16>(worker, is_bf16 ? plan_.layout.head_product : plan_.layout.head_q_c);
@@ -217,7 +218,8 @@ class BlockRun {
                    {w_uk.data, shape_.nope * shape_.kv_rank * ElementBytes(w_uk.type)});
     // The kernels of 8-bit floats ask for nothing.
     const bool was_next = is_bf16 || c_q_.type == ElementType::kInt8;
-    const NextRead next = next_head == head ? NextRead{} : UqStart(next_head);
+    const bool has_next = next_head != head && next_head < shape_.heads;
+    const NextRead next = has_next ? UqStart(next_head) : NextRead{};
     if (!mode_.QuantizesQuery()) {
       kernels_.gemm_bf16.run({q_c, q_c_stride, end - begin, w_uk, 0, shape_.kv_rank,
                               static_cast<Bf16*>(args_.query) + TokenHead(begin, head) * shape_.kv_rank,

@@ -204,11 +204,11 @@ class PanelGemm {
     constexpr int64_t kWords = sizeof(scratch->words) / sizeof(uint32_t);
     constexpr int64_t kSums = sizeof(scratch->sums) / sizeof(uint32_t);
     int64_t most_steps = (kWords / args.rows - 16) / kPanelSteps * kPanelSteps;
-    const bool was_next = WasNext(args);
-    if (!kHasWholeLines && !was_next) {
-      PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
-    } else if (!args.weight.HasAdjacentRows() && !was_next) {
+    const bool is_far_apart = !args.weight.HasAdjacentRows() && !WasNext(args);
+    if (is_far_apart && kHasWholeLines) {
       most_steps = kSpreadSteps;
+    } else if (is_far_apart) {
+      PrefetchSpreadRows<Element>(args.weight, args.column_begin, args.column_end);
     }
     NextReadPrefetch next_read(NextOf(args), CeilDiv(args.column_end - args.column_begin, kPanelColumns) *
                                                  CeilDiv(args.weight.k, WeightWords::kStepsOfPortion));
@@ -231,7 +231,7 @@ class PanelGemm {
           if (column + kPanelColumns <= args.weight.n && count % P::kStepK == 0) {
             const bool is_last = column + kPanelColumns >= column_end;
             const WeightWords words(args.weight, column, k, k + count, is_last ? first : column + kPanelColumns,
-                                    is_last ? k + count : k, !was_next, &next_read);
+                                    is_last ? k + count : k, is_far_apart, &next_read);
             RunTile(words, row_words, args.rows, steps, k == 0, sums);
             continue;
           }
@@ -445,9 +445,9 @@ class PanelGemm {
     static constexpr int64_t kStepsOfPortion = kTurnsOfPortion * kTurn * P::kStepK;
     // Words of k [k, k_end), after which those of the panel at (next_k, next_column) are read.
     WeightWords(const WeightView& weight, int64_t column, int64_t k, int64_t k_end, int64_t next_column, int64_t next_k,
-                bool asks_for_rows, NextReadPrefetch* next_read)
+                bool is_far_apart, NextReadPrefetch* next_read)
         : WeightWords(weight, column, k) {
-      asks_for_rows_ = asks_for_rows;
+      is_far_apart_ = is_far_apart;
       next_read_ = next_read;
       is_packed_ = weight.HasAdjacentRows();
       const int64_t to_next = (weight.Offset(next_k, next_column) - weight.Offset(k, column)) * kElementBytes;
@@ -477,7 +477,7 @@ class PanelGemm {
           }
         }
         if (--turns_ == 0) ahead_bytes_ = then_bytes_;
-      } else if (kHasWholeLines && asks_for_rows_) {
+      } else if (kHasWholeLines && is_far_apart_) {
         for (int64_t row = 0; row < kTurn * P::kStepK; ++row) {
           for (int64_t byte = 0; byte < kPanelColumns * kElementBytes; byte += kLineBytes) {
             PrefetchLine(reinterpret_cast<const char*>(units_[0] + row * row_stride_) + ahead_bytes_ + byte);
@@ -500,7 +500,7 @@ class PanelGemm {
     const Element* units_[kUnits];
     const int64_t row_stride_;
     bool is_packed_ = false;
-    bool asks_for_rows_ = false;
+    bool is_far_apart_ = false;  // rows, and not in a cache
     NextReadPrefetch* next_read_ = nullptr;
     int64_t portion_turns_ = kTurnsOfPortion;
     int64_t ahead_bytes_ = 0;
