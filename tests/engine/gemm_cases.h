@@ -56,6 +56,12 @@ inline std::vector<GemmCase> GemmCases() {
     cases.push_back({80, 1061, 70, 0, 70, is_nz});
     cases.push_back({290, 545, 300, 7, 297, is_nz});
     cases.push_back({5, 1536, 48, 16, 48, is_nz});
+    // Numbers of tiles of rows, whole and not, around a block's; short and long k in whole steps and not.
+    for (const int64_t rows : {33, 47, 65, 97, 129, 193, 255, 289}) {
+      cases.push_back({rows, rows % 4 == 1 ? 130 : 290, 70, 0, 36, is_nz});
+    }
+    cases.push_back({193, 256, 64, 0, 64, is_nz});
+    cases.push_back({2049, 34, 40, 0, 40, is_nz});
   }
   return cases;
 }

@@ -52,9 +52,11 @@ struct Bf16Operand {
       const __m256i second = rows == kStepK ? _mm256_maskz_loadu_epi16(mask, w + row_stride) : _mm256_setzero_si256();
       two_rows = Joined(first, second);
     }
-    const __m512i index = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,  //
-                                           23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    operand[0] = _mm512_permutexvar_epi16(index, two_rows);
+    // Bytes 4 * j to 4 * j + 3 of the operand are column j of both rows.
+    const __m512i column = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i index =
+        _mm512_add_epi32(_mm512_mullo_epi32(column, _mm512_set1_epi32(0x02020202)), _mm512_set1_epi32(0x21200100));
+    operand[0] = _mm512_permutexvar_epi8(index, two_rows);
   }
 
   // kStepK rows of two blocks, all there, that lie side by side: an operand row of each block.

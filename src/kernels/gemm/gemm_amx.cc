@@ -2,10 +2,10 @@
 //
 // Up to 32 rows, all sums stay in tiles for all of k, and the weight goes through a few kilobytes: it streams. More
 // rows take it in rounds: a panel of 32 columns and a piece of k, small enough that its operands stay in the
-// first-level cache while all rows pass over them. As they pass, the operands of the next round are made, a few rows
-// between the products of each step, so that the weight's way from memory is spread over the products. Between two
-// rounds of one panel the sums wait in memory as binary32 or int32, which changes no bit: every output is still one
-// chain over ascending k. A tile row is one row of A, so neither does the number of rows.
+// first-level cache while all rows pass over them. As they pass, each pair of row tiles makes its share of the next
+// round's operands, between the products of each step, so that the weight's way from memory is spread over the
+// products. Between two rounds of one panel the sums wait in memory as binary32 or int32, which changes no bit: every
+// output is still one chain over ascending k. A tile row is one row of A, so neither does the number of rows.
 
 #include <immintrin.h>
 
@@ -22,14 +22,17 @@ namespace {
 
 constexpr int64_t kPairRows = 2 * kTileRows;
 // Rows that pass over the weight together: with the sums of a group, they stay in the second-level cache.
-constexpr int64_t kMostBlockRows = 256;
-// Panels whose sums wait at the same time. The more, the less often A comes into the second-level cache.
+constexpr int64_t kMostBlockPairs = 8;
+constexpr int64_t kMostBlockRows = kMostBlockPairs * kPairRows;
+// Panels whose sums wait at the same time. The more, the less often A comes into the second-level cache: one is enough
+// where A stays there anyway.
 constexpr int64_t kMostGroupPanels = 8;
-// So few rows that A stays there anyway, and that memory has little time for a line of the weight: they take a panel in
-// one go, which reads the weight in long pieces, in shorter rounds, whose sums and operands take less of the
-// first-level cache.
+constexpr int64_t kStayingBytes = 1536 * 1024;
+// So few rows that memory has little time for a line of the weight, if A stays: they go in shorter rounds, whose sums
+// and operands take less of the first-level cache, and ask for longer pieces of the weight ahead.
 constexpr int64_t kMostFewRows = 128;
-constexpr int64_t kFewRowsRoundSteps = 4;
+constexpr int64_t kFewRowsPanelSteps = 4;
+constexpr int64_t kFewRowsPieceSteps = 16;
 
 struct Bf16Tiles {
   using Operand = Bf16Operand;
@@ -108,10 +111,22 @@ class PanelProduct {
     const int64_t row_tiles = CeilDiv(args_.rows, kTileRows);
     if (row_tiles == 1) return RunStream<1, 4>();
     if (row_tiles == 2) return RunStream<2, 2>();
-    // Blocks of equal numbers of pairs.
-    const int64_t blocks = CeilDiv(args_.rows, kMostBlockRows);
-    const int64_t block_rows = CeilDiv(CeilDiv(args_.rows, blocks), kPairRows) * kPairRows;
-    for (int64_t row = 0; row < args_.rows; row += block_rows) RunMany(row, Smaller(block_rows, args_.rows - row));
+    // Blocks of almost equal numbers of pairs of row tiles: at least two.
+    const int64_t pairs = CeilDiv(args_.rows, kPairRows);
+    const int64_t blocks = CeilDiv(pairs, kMostBlockPairs);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t begin = block * pairs / blocks, end = (block + 1) * pairs / blocks;
+      const int64_t row = begin * kPairRows;
+      const int64_t rows = Smaller(end * kPairRows, args_.rows) - row;
+      // The smallest share of the next round's operands with which all pairs make them all.
+      if (end - begin < 4) {
+        RunMany<kStepVectors / 2>(row, rows);
+      } else if (end - begin < 8) {
+        RunMany<kStepVectors / 4>(row, rows);
+      } else {
+        RunMany<kStepVectors / 8>(row, rows);
+      }
+    }
   }
 
  private:
@@ -121,7 +136,7 @@ class PanelProduct {
   struct alignas(64) Scratch {
     int32_t sums[kMostGroupPanels * kMostBlockRows * kPanelColumns];
     int32_t finished[2][kMostRoundPanels * kPairSums];
-    __m512i operands[2][kMostRoundSteps * kStepVectors];
+    __m512i operands[2][kMostRoundPanels * kMostPanelSteps * kStepVectors];
   };
   static_assert(sizeof(Scratch) <= kGemmScratchBytes);
 
@@ -130,14 +145,19 @@ class PanelProduct {
   class Unstored {
    public:
     explicit Unstored(const PanelProduct& product) : product_(product) {}
-    // Rows [row, row + rows) of the round's columns, from `sums`.
-    void Begin(const Round& round, const int32_t* sums, int64_t row, int64_t rows) {
-      round_ = round;
-      sums_ = sums;
+    // Where the next finished sums go to: not where those lie that are not yet stored.
+    int32_t* Next() { return product_.scratch_->finished[which_]; }
+    // Rows [row, row + rows) of the round's columns, which lie there.
+    void Begin(const Round& round, int64_t row, int64_t rows) {
+      sums_ = Next();
+      which_ = 1 - which_;
+      column_ = round.column;
+      num_panels_ = round.num_panels;
       row_ = row;
       left_ = rows;
-      rows_per_step_ = CeilDiv(rows, round.NumSteps(kTileK));
+      rows_per_step_ = CeilDiv(rows, round.num_panels * round.PanelSteps(kTileK));
     }
+    bool HasRows() const { return left_ > 0; }
     inline void Share() {
       if (left_ > 0) Store(Smaller(rows_per_step_, left_));
     }
@@ -147,69 +167,112 @@ class PanelProduct {
 
    private:
     void Store(int64_t rows) {
-      for (int64_t panel = 0; panel < round_.num_panels; ++panel) {
-        product_.StorePanel(round_.ColumnOf(panel), row_, rows, sums_ + panel * kPairSums, kPanelColumns);
-      }
+      product_.StorePanels(column_, num_panels_, row_, rows, sums_, kPairSums, kPanelColumns);
       sums_ += rows * kPanelColumns;
       row_ += rows;
       left_ -= rows;
     }
 
     const PanelProduct& product_;
-    Round round_ = {};
+    int64_t column_ = 0;
+    int64_t num_panels_ = 0;
+    int which_ = 0;
     const int32_t* sums_ = nullptr;
     int64_t row_ = 0;
     int64_t left_ = 0;
     int64_t rows_per_step_ = 0;
   };
 
-  // What goes on beside the steps of a round.
-  struct Beside {
-    RoundOperands<Tiles> next;  // the next round's operands
-    Unstored unstored;
-    int which_finished = 0;  // the buffer that the next finished sums go to
+  using RowKind = typename WeightSteps<Tiles>::RowKind;
+
+  // How a weight is asked for ahead: while a piece of a panel's k is made into operands, the next piece.
+  struct Asking {
+    int64_t piece_k;
+    int64_t panel_columns;  // from the panel after whose k the next piece is the first of another panel's, to that one
   };
 
-  // Rows [row_begin, row_begin + rows) times all columns.
+  // Rows [row_begin, row_begin + rows) times all columns. Each pair of row tiles makes kLines lines of each step of the
+  // next round's operands.
+  template <int kLines>
   void RunMany(int64_t row_begin, int64_t rows) {
-    const bool are_few = rows <= kMostFewRows;
-    const RoundOrder order(column_begin_, args_.column_end, weight_.k, kTileK, are_few ? 1 : kMostGroupPanels,
-                           are_few ? kFewRowsRoundSteps : kMostRoundSteps);
-    const int64_t pairs = CeilDiv(rows, kPairRows);
-    Round round = order.First();
-    Beside beside = {RoundOperands<Tiles>(&steps_, order), Unstored(*this)};
-    beside.next.Begin(round, 1, scratch_->operands[0]);
-    for (int which = 0;; which = 1 - which) {
-      beside.next.Finish();
-      const Round current = round;
-      const bool has_next = order.Advance(&round);
-      if (has_next) beside.next.Begin(round, pairs * current.NumSteps(kTileK), scratch_->operands[1 - which]);
-      RunRound(current, scratch_->operands[which], row_begin, rows, &beside);
+    const bool stays = rows * weight_.k * static_cast<int64_t>(sizeof(Element)) <= kStayingBytes;
+    const bool are_few = rows <= kMostFewRows && stays;
+    const int64_t group_panels = stays ? 1 : kMostGroupPanels;
+    const int64_t panel_steps = are_few ? kFewRowsPanelSteps : kMostPanelSteps;
+    const RoundOrder order(column_begin_, args_.column_end, weight_.k, kTileK, group_panels, panel_steps);
+    const Asking asking = {(are_few ? kFewRowsPieceSteps : kMostPanelSteps) * kTileK, group_panels * kPanelColumns};
+    Round rounds[2];
+    order.First(&rounds[0]);
+    Unstored unstored(*this);
+    MakeRest(rounds[0], nullptr, scratch_->operands[0]);
+    bool ascends = true, continues = false;
+    for (int which = 0;; which = 1 - which, ascends = !ascends) {
+      const Round& current = rounds[which];
+      const Round& next = rounds[1 - which];
+      const bool has_next = order.Advance(current, &rounds[1 - which]);
+      const RoundRun run = {current,
+                            has_next ? &next : nullptr,
+                            scratch_->operands[which],
+                            scratch_->operands[1 - which],
+                            asking,
+                            row_begin,
+                            rows,
+                            ascends,
+                            continues,
+                            has_next && current.IsContinuedBy(next)};
+      RunRound<kLines>(run, &unstored);
       if (!has_next) break;
+      MakeRest(next, &current, scratch_->operands[1 - which]);
+      continues = run.is_continued;
     }
-    beside.unstored.Finish();
+    unstored.Finish();
   }
 
-  void RunRound(const Round& round, const __m512i* operands, int64_t row_begin, int64_t rows, Beside* beside) {
+  struct RoundRun {
+    const Round& round;
+    const Round* next;  // null: none
+    const __m512i* operands;
+    __m512i* next_operands;
+    const Asking& asking;
+    int64_t row_begin;
+    int64_t rows;
+    bool ascends;       // the order of pairs of row tiles
+    bool continues;     // the first pair's sums are in their tiles
+    bool is_continued;  // the last pair's sums stay there
+  };
+
+  // Pairs take turns in both directions, so that the sums of the last one stay in their tiles if the next round adds to
+  // them.
+  template <int kLines>
+  void RunRound(const RoundRun& run, Unstored* unstored) {
+    const Round& round = run.round;
     const bool is_last = round.k_end == weight_.k;
-    const int64_t panel_vectors = round.StepsOfPanel(kTileK) * kStepVectors;
-    int32_t* sums = scratch_->sums + (round.column - round.group_begin) * kMostBlockRows;
-    for (int64_t m = 0; m < rows; m += kPairRows) {
-      int32_t* finished = scratch_->finished[beside->which_finished];
-      const int64_t pair_rows = Smaller(rows - m, kPairRows);
-      for (int64_t panel = 0; panel < round.num_panels; ++panel, sums += kPairSums) {
-        const Pair pair = {args_.a + (row_begin + m) * args_.a_row_stride, pair_rows,
-                           round.k_begin == 0 ? nullptr : sums, is_last ? finished + panel * kPairSums : sums};
+    const int64_t pairs = CeilDiv(run.rows, kPairRows);
+    const int64_t panel_vectors = round.PanelSteps(kTileK) * kStepVectors;
+    int32_t* const sums = scratch_->sums + (round.column - round.group_begin) * kMostBlockRows;
+    for (int64_t turn = 0; turn < pairs; ++turn) {
+      const int64_t m = run.ascends ? turn : pairs - 1 - turn;
+      const int64_t row = run.row_begin + m * kPairRows;
+      const int64_t pair_rows = Smaller(run.rows - m * kPairRows, kPairRows);
+      int32_t* finished = unstored->Next();
+      for (int64_t panel = 0; panel < round.num_panels; ++panel) {
+        int32_t* waiting = sums + m * kPairSums;  // rounds of two panels are the only ones of their k
+        const Pair pair = {args_.a + row * args_.a_row_stride,
+                           pair_rows,
+                           round.k_begin == 0 ? nullptr : waiting,
+                           is_last ? finished + panel * kPairSums : waiting,
+                           run.continues && turn == 0,
+                           run.is_continued && turn == pairs - 1};
+        const __m512i* operands = run.operands + panel * panel_vectors;
         if (pair_rows > kTileRows) {
-          MultiplyPair<true>(pair, round, operands + panel * panel_vectors, beside);
+          MultiplyPair<true, kLines>(pair, run, operands, panel, turn, unstored);
         } else {
-          MultiplyPair<false>(pair, round, operands + panel * panel_vectors, beside);
+          MultiplyPair<false, kLines>(pair, run, operands, panel, turn, unstored);
         }
       }
       if (!is_last) continue;
-      beside->unstored.Finish();
-      beside->unstored.Begin(round, finished, row_begin + m, pair_rows);
-      beside->which_finished = 1 - beside->which_finished;
+      unstored->Finish();
+      unstored->Begin(round, row, pair_rows);
     }
   }
 
@@ -219,15 +282,46 @@ class PanelProduct {
     int64_t rows;
     const int32_t* in;
     int32_t* out;
+    bool has_sums;    // in their tiles
+    bool keeps_sums;  // there
   };
 
-  template <bool kHasSecond>
-  void MultiplyPair(const Pair& pair, const Round& round, const __m512i* operands, Beside* beside) {
+  // Steps of a panel of `next` that are made beside those of `round`: whole ones.
+  int64_t StepsBeside(const Round& round, const Round& next, int64_t panel) const {
+    if (panel >= round.num_panels || steps_.RowKindOf(next.ColumnOf(panel)) == RowKind::kNone) return 0;
+    return Smaller(round.WholeSteps(kTileK), next.WholeSteps(kTileK));
+  }
+
+  // The operands of `next` that were not made beside `round`, if there was one.
+  void MakeRest(const Round& next, const Round* round, __m512i* operands) {
+    const int64_t steps = next.PanelSteps(kTileK);
+    for (int64_t panel = 0; panel < next.num_panels; ++panel, operands += steps * kStepVectors) {
+      for (int64_t step = round == nullptr ? 0 : StepsBeside(*round, next, panel); step < steps; ++step) {
+        const int64_t column = next.ColumnOf(panel);
+        steps_.template Load<kPanelTiles>(column, column, next.k_begin + step * kTileK, operands + step * kStepVectors);
+      }
+    }
+  }
+
+  // The piece to be asked for while the panel at `column` is made into operands from `k` on, which is `place` of its
+  // own piece. Null: none.
+  const Element* Soon(const Asking& asking, int64_t column, int64_t k, int64_t* place) const {
+    const int64_t piece = k / asking.piece_k;
+    *place = k % asking.piece_k;
+    const int64_t next_k = (piece + 1) * asking.piece_k;
+    if (next_k < weight_.k) return steps_.At(next_k, column);
+    column += asking.panel_columns;
+    return column + kPanelColumns <= args_.column_end ? steps_.At(0, column) : nullptr;
+  }
+
+  template <bool kHasSecond, int kLines>
+  void MultiplyPair(const Pair& pair, const RoundRun& run, const __m512i* operands, int64_t panel, int64_t turn,
+                    Unstored* unstored) {
     constexpr int kRowTiles = kHasSecond ? 2 : 1;
     shape_.Set(kRowTiles, pair.rows - (kRowTiles - 1) * kTileRows);
     if (pair.in == nullptr) {
       ZeroSums<kRowTiles * kPanelTiles>();
-    } else {
+    } else if (!pair.has_sums) {
       LoadTile<0>(pair.in, kPairStride);
       LoadTile<1>(pair.in + kTileRows, kPairStride);
       if (kHasSecond) {
@@ -235,53 +329,117 @@ class PanelProduct {
         LoadTile<3>(pair.in + kPairSums / 2 + kTileRows, kPairStride);
       }
     }
-    MultiplySteps<kHasSecond>(pair, operands, round.k_begin, round.k_end, beside);
-    StoreSums<kRowTiles, kPanelTiles, kPanelColumns>(pair.out);
-  }
-
-  template <bool kHasSecond>
-  inline void MultiplySteps(const Pair& pair, const __m512i* operands, int64_t k, int64_t k_end, Beside* beside) {
-    const int64_t row_bytes = args_.a_row_stride * static_cast<int64_t>(sizeof(Element));
-    const Element* a = pair.a + k;
-    const Element* lower_a = a + kTileRows * args_.a_row_stride;
-    const int64_t share = beside->next.rows_per_share();
-    typename RoundOperands<Tiles>::Maker maker(&beside->next);
-    for (; k + kTileK <= k_end; k += kTileK, a += kTileK, lower_a += kTileK, operands += kStepVectors) {
-      MultiplyStep<kHasSecond, true>(a, lower_a, row_bytes, operands, &maker, share);
-      beside->unstored.Share();
+    Place at = {pair.a + run.round.k_begin, operands, run.round.k_begin};
+    const int64_t k_end = run.round.k_end;
+    const int64_t steps_beside =
+        run.next != nullptr && turn * kLines < kStepVectors ? StepsBeside(run.round, *run.next, panel) : 0;
+    if (steps_beside > 0) {
+      const int64_t column = run.next->ColumnOf(panel), k = run.next->k_begin;
+      const Element* w = steps_.At(k, column);
+      __m512i* out = run.next_operands + panel * run.next->PanelSteps(kTileK) * kStepVectors;
+      const int64_t k_beside = at.k + steps_beside * kTileK;
+      if (steps_.RowKindOf(column) == RowKind::kPacked) {
+        using Share = typename WeightSteps<Tiles>::template PackedShare<kLines>;
+        int64_t place;
+        const Element* soon = Soon(run.asking, column, k, &place);
+        Share share(weight_, turn, w, soon == nullptr ? w : soon, place, run.asking.piece_k, out);
+        MultiplySteps<kHasSecond>(pair, &at, k_beside, share, turn == 0, unstored);
+      } else {
+        typename WeightSteps<Tiles>::template AdjacentShare<kLines> share(weight_, turn, w, out);
+        MultiplySteps<kHasSecond>(pair, &at, k_beside, share, turn == 0, unstored);
+      }
     }
-    if (k == k_end) return;
-    // Rows of A end before 64 bytes do.
-    alignas(64) Element tail[kPairRows * kTileK];
-    CopyTail(a, pair.rows, k_end - k, tail);
-    MultiplyStep<kHasSecond, true>(tail, tail + kTileRows * kTileK, kTileRowBytes, operands, &maker, share);
-    beside->unstored.Share();
+    if (at.k < k_end) MultiplySteps<kHasSecond>(pair, &at, k_end, NoShare(), turn == 0, unstored);
+    if (!pair.keeps_sums) StoreSums<kRowTiles, kPanelTiles, kPanelColumns>(pair.out);
   }
 
-  // A RoundOperands::Maker that has nothing to make.
-  struct NoMaker {
-    inline void Make(int64_t) {}
+  // Steps of one pair and panel. They are a function of their own, so that what they go by lives in registers; it takes
+  // it by reference, since a copy would read in wide pieces what has just been written in narrow ones, and wait for all
+  // stores before: a sixth of the time of 64 rows.
+  struct Steps {
+    const Element* a;
+    int64_t row_bytes;  // of A
+    const __m512i* operands;
+    int64_t count;
+  };
+  // kIsAlone: nothing else goes on beside them but the making of operands.
+  template <bool kHasSecond, bool kIsAlone, class Share>
+  __attribute__((noinline)) void RunSteps(const Steps& steps, const Share& first, bool asks, Unstored* unstored) {
+    Share share = first;
+    const int64_t row_bytes = steps.row_bytes;
+    const Element* a = steps.a;
+    const Element* lower_a = AddBytes(a, kTileRows * row_bytes);
+    const __m512i* operands = steps.operands;
+    for (int64_t left = steps.count; left > 0; --left) {
+      MultiplyStep<kHasSecond, true>(a, lower_a, row_bytes, operands, share);
+      share.Advance();
+      a += kTileK;
+      lower_a += kTileK;
+      operands += kStepVectors;
+      if constexpr (!kIsAlone) {
+        if (asks) steps_.AskForNext();
+        unstored->Share();
+      }
+    }
+  }
+  static const Element* AddBytes(const Element* a, int64_t bytes) {
+    return reinterpret_cast<const Element*>(reinterpret_cast<const char*>(a) + bytes);
+  }
+
+  // The steps from here on.
+  struct Place {
+    const Element* a;
+    const __m512i* operands;
+    int64_t k;
   };
 
-  // Makes `share` operand rows between the products. kPasses: A goes by the operands, which stay in the first-level
-  // cache.
-  template <bool kHasSecond, bool kPasses, class Maker>
+  // Up to k_end, at most the weight's end. asks: for what is read after this product.
+  template <bool kHasSecond, class Share>
+  inline void MultiplySteps(const Pair& pair, Place* at, int64_t k_end, const Share& share, bool asks,
+                            Unstored* unstored) {
+    const int64_t count = (k_end - at->k) / kTileK;
+    const Steps steps = {at->a, args_.a_row_stride * static_cast<int64_t>(sizeof(Element)), at->operands, count};
+    if (count > 0) {
+      if (asks || unstored->HasRows()) {
+        RunSteps<kHasSecond, false>(steps, share, asks, unstored);
+      } else {
+        RunSteps<kHasSecond, true>(steps, share, false, nullptr);
+      }
+    }
+    *at = {at->a + count * kTileK, at->operands + count * kStepVectors, at->k + count * kTileK};
+    if (at->k == k_end || k_end - at->k >= kTileK) return;
+    // Rows of A end before 64 bytes do.
+    alignas(64) Element tail[kPairRows * kTileK];
+    CopyTail(at->a, pair.rows, k_end - at->k, tail);
+    RunSteps<kHasSecond, false>({tail, kTileRowBytes, at->operands, 1}, NoShare(), asks, unstored);
+  }
+
+  // A share of operands that is none.
+  struct NoShare {
+    template <int kPart, int kParts>
+    inline void Make() const {}
+    inline void Advance() {}
+  };
+
+  // Makes the parts of a share of operands between the products. kPasses: A goes by the operands, which stay in the
+  // first-level cache.
+  template <bool kHasSecond, bool kPasses, class Share>
   static inline void MultiplyStep(const Element* upper_a, const Element* lower_a, int64_t row_bytes,
-                                  const __m512i* operands, Maker* maker, int64_t share) {
-    constexpr int64_t kProducts = kHasSecond ? 4 : 2;
+                                  const __m512i* operands, const Share& share) {
+    constexpr int kProducts = kHasSecond ? 4 : 2;
     LoadTile<4, kPasses>(upper_a, row_bytes);
     LoadTile<6>(operands, kTileRowBytes);
     Tiles::template Multiply<0, 4, 6>();
-    maker->Make(share / kProducts);
+    share.template Make<0, kProducts>();
     LoadTile<7>(operands + kTileRows, kTileRowBytes);
     Tiles::template Multiply<1, 4, 7>();
-    maker->Make((share + 1) / kProducts);
-    if (kHasSecond) {
+    share.template Make<1, kProducts>();
+    if constexpr (kHasSecond) {
       LoadTile<5, kPasses>(lower_a, row_bytes);
       Tiles::template Multiply<2, 5, 6>();
-      maker->Make((share + 2) / kProducts);
+      share.template Make<2, kProducts>();
       Tiles::template Multiply<3, 5, 7>();
-      maker->Make((share + 3) / kProducts);
+      share.template Make<3, kProducts>();
     }
   }
 
@@ -323,9 +481,7 @@ class PanelProduct {
       next_step = used;
     }
     StoreSums<kRowTiles, kColumnTiles, kStreamColumns>(scratch_->sums);
-    for (int64_t part = 0; part < kColumns; part += kPanelColumns) {
-      StorePanel(column + part, 0, args_.rows, scratch_->sums + part, kStreamColumns);
-    }
+    StorePanels(column, kColumns / kPanelColumns, 0, args_.rows, scratch_->sums, kPanelColumns, kStreamColumns);
   }
 
   template <int kTiles>
@@ -350,8 +506,7 @@ class PanelProduct {
   static inline void StreamStep(const Element* a, int64_t a_stride, const __m512i* step) {
     const int64_t row_bytes = a_stride * static_cast<int64_t>(sizeof(Element));
     const int64_t tile_stride = kTileRows * a_stride;
-    NoMaker maker;
-    MultiplyStep<kRowTiles == 2, false>(a, a + tile_stride, row_bytes, step, &maker, 0);
+    MultiplyStep<kRowTiles == 2, false>(a, a + tile_stride, row_bytes, step, NoShare());
     if constexpr (kColumnTiles > 2) {
       LoadTile<6>(step + 2 * kTileRows, kTileRowBytes);
       Tiles::template Multiply<2, 4, 6>();
@@ -360,27 +515,35 @@ class PanelProduct {
     }
   }
 
-  // The panel's columns from `column` on, as far as they are asked for, of rows [row_begin, row_begin + rows).
-  void StorePanel(int64_t column, int64_t row_begin, int64_t rows, const int32_t* sums, int64_t sum_stride) const {
-    const int64_t begin = Larger(args_.column_begin - column, 0);
-    const int64_t end = Smaller(args_.column_end - column, kPanelColumns);
-    if (begin >= end) return;
-    auto* c = args_.c + row_begin * args_.c_row_stride + column + begin - args_.column_begin;
+  // Rows [row_begin, row_begin + rows) of some panels' columns from `column` on, as far as they are asked for. From one
+  // panel's sums to the next one's it is panel_sums.
+  void StorePanels(int64_t column, int64_t num_panels, int64_t row_begin, int64_t rows, const int32_t* sums,
+                   int64_t panel_sums, int64_t sum_stride) const {
     if constexpr (requires { Tiles::RoundedLine(sums); }) {
-      if (begin == 0 && end == kPanelColumns) {
+      if (column >= args_.column_begin && column + num_panels * kPanelColumns <= args_.column_end) {
+        auto* c = args_.c + row_begin * args_.c_row_stride + column - args_.column_begin;
         const bool streams = args_.streams_c && reinterpret_cast<uintptr_t>(c) % kLineBytes == 0 &&
                              args_.c_row_stride % kPanelColumns == 0;
         for (int64_t m = 0; m < rows; ++m, sums += sum_stride, c += args_.c_row_stride) {
-          if (streams) {
-            _mm512_stream_si512(reinterpret_cast<__m512i*>(c), Tiles::RoundedLine(sums));
-          } else {
-            _mm512_storeu_si512(c, Tiles::RoundedLine(sums));
+          for (int64_t panel = 0; panel < num_panels; ++panel) {
+            const __m512i line = Tiles::RoundedLine(sums + panel * panel_sums);
+            if (streams) {
+              _mm512_stream_si512(reinterpret_cast<__m512i*>(c + panel * kPanelColumns), line);
+            } else {
+              _mm512_storeu_si512(c + panel * kPanelColumns, line);
+            }
           }
         }
         return;
       }
     }
-    Operand::StoreRows(sums, sum_stride, rows, begin, end, c, args_.c_row_stride);
+    for (int64_t panel = 0; panel < num_panels; ++panel, column += kPanelColumns, sums += panel_sums) {
+      const int64_t begin = Larger(args_.column_begin - column, 0);
+      const int64_t end = Smaller(args_.column_end - column, kPanelColumns);
+      if (begin >= end) continue;
+      auto* c = args_.c + row_begin * args_.c_row_stride + column + begin - args_.column_begin;
+      Operand::StoreRows(sums, sum_stride, rows, begin, end, c, args_.c_row_stride);
+    }
   }
 
   void CopyTail(const Element* a, int64_t rows, int64_t count, Element* tail) const {

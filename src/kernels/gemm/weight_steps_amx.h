@@ -49,7 +49,7 @@ class WeightSteps {
     if (kind == RowKind::kAdjacent) {
       for (int64_t tile = 0; tile < kColumnTiles; tile += kPanelTiles, out += kStepVectors) {
         const Element* w = At(k, column + tile * kTileRows);
-        for (int64_t row = 0; row < kTileRows; ++row, w += RowElements()) {
+        for (int64_t row = 0; row < kTileRows; ++row, w += Operand::kStepK * weight_.row_stride) {
           MakeAdjacentRow(w, weight_.row_stride, out + row);
         }
       }
@@ -72,39 +72,86 @@ class WeightSteps {
     return static_cast<const Element*>(weight_.data) + column / Operand::kBlockColumns * weight_.block_stride +
            k * weight_.row_stride;
   }
-  // From one operand row's weights to the next one's.
-  int64_t RowElements() const { return Operand::kStepK * weight_.row_stride; }
+  // Some operand rows of each of a panel's steps, kLines of 64 bytes, made beside the products of another panel. What
+  // they are made of is read in the same order as it lies in memory.
 
-  // The elements between the two lines that an operand row of a panel is made of: blocks of columns apart if it
-  // is_packed (RowKind::kPacked), else rows (RowKind::kAdjacent).
-  int64_t LineStride(bool is_packed) const { return is_packed ? weight_.block_stride : weight_.row_stride; }
-
-  // The operand row whose weights begin at `w`, a line for each of the panel's tiles; asks for the one at `soon`.
-  // RowKind::kPacked.
-  static inline void MakePackedRow(const Element* w, const Element* soon, int64_t line_stride, __m512i* out) {
-    for (int64_t block = 0; block < kPanelBlocks; ++block, w += line_stride, soon += line_stride) {
-      AskForPackedBlockRow(soon);
-      MakePackedBlockRow(w, out + block * Operand::kVectors * kTileRows);
+  // RowKind::kPacked: rows of one block. Asks for kLines of another piece of that block, in kPlaces places.
+  template <int kLines>
+  class PackedShare {
+   public:
+    static constexpr int64_t kPlaces = 4;
+    static constexpr int64_t kStepLines = kTileRows * Operand::kVectors;  // of a block
+    static constexpr int64_t kPlaceLines = kStepLines / kPlaces;
+    // Share `share` of the panel's steps from `w` on, to `out`. `w` is k `place` of its piece, and the piece to be
+    // asked for, of piece_k, begins at `soon`.
+    PackedShare(const WeightView& weight, int64_t share, const Element* w, const Element* soon, int64_t place,
+                int64_t piece_k, __m512i* out)
+        : place_bytes_(piece_k * Operand::kBlockColumns * static_cast<int64_t>(sizeof(Element)) / kPlaces) {
+      const int64_t block = share * kLines / kStepLines, line = share * kLines % kStepLines;
+      w_ = w + block * weight.block_stride + line * kLineElements;
+      soon_ = reinterpret_cast<const char*>(soon + block * weight.block_stride) + line / kPlaceLines * place_bytes_ +
+              (place / kTileK * kPlaceLines + line % kPlaceLines) * kLineBytes;
+      out_ = out + block * Operand::kVectors * kTileRows + line / Operand::kVectors;
     }
-  }
-  // RowKind::kAdjacent.
-  static inline void MakeAdjacentRow(const Element* w, int64_t line_stride, __m512i* out) {
-    if constexpr (requires { Operand::LoadAdjacent; }) {
-      Operand::LoadAdjacent(w, line_stride, out, out + kTileRows);
-    }
-  }
-  // The panel's step whose weights begin at `w`. RowKind::kPacked.
-  inline void AskForPackedStep(const Element* w) const {
-    for (int64_t block = 0; block < kPanelBlocks; ++block, w += weight_.block_stride) {
-      for (int64_t row = 0; row < kTileRows; ++row) {
-        AskForPackedBlockRow(w + row * Operand::kStepK * Operand::kBlockColumns);
+    // Part kPart of kParts of the rows.
+    template <int kPart, int kParts>
+    inline void Make() const {
+      constexpr int64_t kRows = kLines / Operand::kVectors;
+#pragma GCC unroll 16
+      for (int64_t row = kPart * kRows / kParts; row < (kPart + 1) * kRows / kParts; ++row) {
+        __m512i operand[Operand::kVectors];
+        Operand::template LoadStep<true>(w_ + row * kRowElements, Operand::kBlockColumns, Operand::kStepK,
+                                         Operand::kBlockColumns, operand);
+#pragma GCC unroll 2
+        for (int v = 0; v < Operand::kVectors; ++v) {
+          const int64_t line = row * Operand::kVectors + v;
+          PrefetchLaterLine(soon_ + line / kPlaceLines * place_bytes_ + line % kPlaceLines * kLineBytes);
+          _mm512_store_si512(out_ + v * kTileRows + row, operand[v]);
+        }
       }
     }
-  }
-  // A panel's step that may reach past the weight's columns or, having k_count of a tile's k, past a piece of k.
-  void MakeStep(int64_t column, int64_t k, int64_t k_count, __m512i* out) const {
-    LoadPart(column, kPanelBlocks, k, k_count, out);
-  }
+    // To the next step.
+    inline void Advance() {
+      w_ += kTileK * Operand::kBlockColumns;
+      soon_ += kPlaceLines * kLineBytes;
+      out_ += kStepVectors;
+    }
+
+   private:
+    static constexpr int64_t kRowElements = Operand::kStepK * Operand::kBlockColumns;
+    static constexpr int64_t kLineElements = kRowElements / Operand::kVectors;
+    const int64_t place_bytes_;
+    const Element* w_;
+    const char* soon_;
+    __m512i* out_;
+  };
+
+  // RowKind::kAdjacent.
+  template <int kLines>
+  class AdjacentShare {
+   public:
+    AdjacentShare(const WeightView& weight, int64_t share, const Element* w, __m512i* out)
+        : row_stride_(weight.row_stride),
+          w_(w + share * kRows * Operand::kStepK * weight.row_stride),
+          out_(out + share * kRows) {}
+    template <int kPart, int kParts>
+    inline void Make() const {
+#pragma GCC unroll 16
+      for (int64_t row = kPart * kRows / kParts; row < (kPart + 1) * kRows / kParts; ++row) {
+        MakeAdjacentRow(w_ + row * Operand::kStepK * row_stride_, row_stride_, out_ + row);
+      }
+    }
+    inline void Advance() {
+      w_ += kTileK * row_stride_;
+      out_ += kStepVectors;
+    }
+
+   private:
+    static constexpr int64_t kRows = kLines / kPanelTiles;
+    const int64_t row_stride_;
+    const Element* w_;
+    __m512i* out_;
+  };
 
   // To be called once a step.
   inline void AskForNext() { next_read_.Portion(); }
@@ -120,6 +167,12 @@ class WeightSteps {
 
   static inline void AskForPackedBlockRow(const Element* w) {
     for (int v = 0; v < Operand::kVectors; ++v) PrefetchLine(reinterpret_cast<const char*>(w) + v * kTileRowBytes);
+  }
+
+  static inline void MakeAdjacentRow(const Element* w, int64_t row_stride, __m512i* out) {
+    if constexpr (requires { Operand::LoadAdjacent; }) {
+      Operand::LoadAdjacent(w, row_stride, out, out + kTileRows);
+    }
   }
 
   inline void LoadPacked(int64_t first_column, int64_t next_column, int64_t k, int64_t block, __m512i* out) const {
