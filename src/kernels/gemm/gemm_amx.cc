@@ -1,9 +1,9 @@
 // Matrix products with AMX tiles (TDPBF16PS, TDPBSSD), on weights as they lie in memory.
 //
 // Up to 32 rows, all sums stay in tiles for all of k, and the weight goes through a few kilobytes: it streams. More
-// rows take it in rounds: a panel of 32 columns and a piece of k, small enough that its operands stay in the
-// first-level cache while all rows pass over them. As they pass, each pair of row tiles makes its share of the next
-// round's operands, between the products of each step, so that the weight's way from memory is spread over the
+// rows take it in rounds: a panel of 32 columns (two if k is short) and a piece of k, small enough that its operands
+// stay in the first-level cache while all rows pass over them. As they pass, each pair of row tiles makes its share of
+// the next round's operands, between the products of each step, so that the weight's way from memory is spread over the
 // products. Between two rounds of one panel the sums wait in memory as binary32 or int32, which changes no bit: every
 // output is still one chain over ascending k. A tile row is one row of A, so neither does the number of rows.
 
