@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/amx_tiles.h"
 #include "kernels/gemm/column_operands_avx512.h"
 #include "kernels/gemm/weight_steps_amx.h"
 
@@ -47,6 +46,8 @@ class RoundOrder {
         round_k_(k <= kMostPanelSteps * step_k ? k : panel_steps * step_k),
         round_panels_(round_k_ == k ? kMostRoundPanels : 1),
         group_columns_(Larger(group_panels, round_panels_) * kPanelColumns) {}
+
+  int64_t group_columns() const { return group_columns_; }
 
   void First(Round* round) const { Fill(column_begin_, column_begin_, 0, round); }
 

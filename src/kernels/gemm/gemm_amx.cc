@@ -188,7 +188,7 @@ class PanelProduct {
   // How a weight is asked for ahead: while a piece of a panel's k is made into operands, the next piece.
   struct Asking {
     int64_t piece_k;
-    int64_t panel_columns;  // from the panel after whose k the next piece is the first of another panel's, to that one
+    int64_t group_columns;  // from a panel to the one whose k is read after its own
   };
 
   // Rows [row_begin, row_begin + rows) times all columns. Each pair of row tiles makes kLines lines of each step of the
@@ -200,7 +200,7 @@ class PanelProduct {
     const int64_t group_panels = stays ? 1 : kMostGroupPanels;
     const int64_t panel_steps = are_few ? kFewRowsPanelSteps : kMostPanelSteps;
     const RoundOrder order(column_begin_, args_.column_end, weight_.k, kTileK, group_panels, panel_steps);
-    const Asking asking = {(are_few ? kFewRowsPieceSteps : kMostPanelSteps) * kTileK, group_panels * kPanelColumns};
+    const Asking asking = {(are_few ? kFewRowsPieceSteps : kMostPanelSteps) * kTileK, order.group_columns()};
     Round rounds[2];
     order.First(&rounds[0]);
     Unstored unstored(*this);
@@ -304,14 +304,14 @@ class PanelProduct {
   }
 
   // The piece to be asked for while the panel at `column` is made into operands from `k` on, which is `place` of its
-  // own piece. Null: none.
+  // own piece. After the last one: that panel's first, which is at hand.
   const Element* Soon(const Asking& asking, int64_t column, int64_t k, int64_t* place) const {
     const int64_t piece = k / asking.piece_k;
     *place = k % asking.piece_k;
     const int64_t next_k = (piece + 1) * asking.piece_k;
     if (next_k < weight_.k) return steps_.At(next_k, column);
-    column += asking.panel_columns;
-    return column + kPanelColumns <= args_.column_end ? steps_.At(0, column) : nullptr;
+    const int64_t next_column = column + asking.group_columns;
+    return steps_.At(0, next_column + kPanelColumns <= args_.column_end ? next_column : column);
   }
 
   template <bool kHasSecond, int kLines>
@@ -342,7 +342,7 @@ class PanelProduct {
         using Share = typename WeightSteps<Tiles>::template PackedShare<kLines>;
         int64_t place;
         const Element* soon = Soon(run.asking, column, k, &place);
-        Share share(weight_, turn, w, soon == nullptr ? w : soon, place, run.asking.piece_k, out);
+        Share share(weight_, turn, w, soon, place, run.asking.piece_k, out);
         MultiplySteps<kHasSecond>(pair, &at, k_beside, share, turn == 0, unstored);
       } else {
         typename WeightSteps<Tiles>::template AdjacentShare<kLines> share(weight_, turn, w, out);
@@ -399,15 +399,13 @@ class PanelProduct {
                             Unstored* unstored) {
     const int64_t count = (k_end - at->k) / kTileK;
     const Steps steps = {at->a, args_.a_row_stride * static_cast<int64_t>(sizeof(Element)), at->operands, count};
-    if (count > 0) {
-      if (asks || unstored->HasRows()) {
-        RunSteps<kHasSecond, false>(steps, share, asks, unstored);
-      } else {
-        RunSteps<kHasSecond, true>(steps, share, false, nullptr);
-      }
+    if (asks || unstored->HasRows()) {
+      RunSteps<kHasSecond, false>(steps, share, asks, unstored);
+    } else {
+      RunSteps<kHasSecond, true>(steps, share, false, nullptr);
     }
     *at = {at->a + count * kTileK, at->operands + count * kStepVectors, at->k + count * kTileK};
-    if (at->k == k_end || k_end - at->k >= kTileK) return;
+    if (at->k == k_end) return;
     // Rows of A end before 64 bytes do.
     alignas(64) Element tail[kPairRows * kTileK];
     CopyTail(at->a, pair.rows, k_end - at->k, tail);

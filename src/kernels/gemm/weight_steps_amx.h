@@ -72,6 +72,7 @@ class WeightSteps {
     return static_cast<const Element*>(weight_.data) + column / Operand::kBlockColumns * weight_.block_stride +
            k * weight_.row_stride;
   }
+
   // Some operand rows of each of a panel's steps, kLines of 64 bytes, made beside the products of another panel. What
   // they are made of is read in the same order as it lies in memory.
 
@@ -157,8 +158,6 @@ class WeightSteps {
   inline void AskForNext() { next_read_.Portion(); }
 
  private:
-  static constexpr int64_t kPanelBlocks = kPanelColumns / Operand::kBlockColumns;
-
   static inline void MakePackedBlockRow(const Element* w, __m512i* out) {
     __m512i operand[Operand::kVectors];
     Operand::template LoadStep<true>(w, Operand::kBlockColumns, Operand::kStepK, Operand::kBlockColumns, operand);
