@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev)
-test=("${build[@]}" libgtest-dev python3 python3-numpy binutils pkgconf python3-dev python3-pytest python3-venv)
+test=("${build[@]}" libgtest-dev python3 python3-numpy binutils pkgconf python3-dev python3-pytest python3-venv ccache)
 # Tested where it can be had; without it the tests say that they skip.
 test_extra=(python3-torch)
 lint=("${test[@]}" clang-format-14 clang-tidy-14)

@@ -4,6 +4,8 @@
 #   scripts/test.sh                 the optimised build, with the machine's best kernels and with the scalar ones
 #   scripts/test.sh asan [tsan]     the build(s) with sanitizers instead
 #   scripts/test.sh all             all of these
+#
+# With ccache, what was compiled before, in this folder or in another clone, is not compiled again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +19,11 @@ if python="$(scripts/python_env.sh)"; then
   python_options=(-DMLAP_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python")
 else
   echo "SKIPPED: the Python package is not tested, because its environment cannot be made here"
+fi
+if command -v ccache >/dev/null; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  # A source in another clone is the same source.
+  export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 fi
 jobs=$(nproc)
 for preset in "${presets[@]}"; do
