@@ -250,6 +250,46 @@ TEST_F(ContractRules, Int8ForEverythingIsNoScenario) {
   }
 }
 
+// Modes of one scenario with the tensors of another: the text names the modes that the types mean.
+TEST_F(ContractRules, TypesOfOtherModesAreRecognised) {
+  const ScopedSoc soc("ascend910b");
+  for (const ScenarioRow& meant : ScenarioTable()) {
+    if (meant.weight_mode > 2) continue;
+    for (const ScenarioRow& passed : ScenarioTable()) {
+      // The scale of an 8-bit query is counted, and the width of the cache's rows seen, before types are compared.
+      if (passed.weight_mode > 2 || passed.query != meant.query || (passed.kv_mode == 3) != (meant.kv_mode == 3)) {
+        continue;
+      }
+      if (passed.token_x == meant.token_x && passed.weight_uq_qr == meant.weight_uq_qr &&
+          passed.kv_cache == meant.kv_cache && passed.kr_cache == meant.kr_cache) {
+        continue;
+      }
+      PrologCall call(With({Version::kV3, meant.weight_mode, meant.kv_mode}));
+      call.modes.weight_quant = passed.weight_mode;
+      call.modes.kv_cache_quant = passed.kv_mode;
+      call.modes.query_quant = passed.kv_mode == 1 ? 1 : 0;
+      call.modes.ckvkr_repo = call.modes.quant_scale_repo = passed.kv_mode == 3 ? 1 : 0;
+      const Phase1Result result = call.Phase1();
+      EXPECT_TRUE(result.status == kInvalid || result.status == kTiling) << result.status;
+      const std::string advice = "weightQuantMode " + std::to_string(meant.weight_mode) + ", kvCacheQuantMode " +
+                                 std::to_string(meant.kv_mode) + " (";
+      EXPECT_NE(result.text.rfind(advice), std::string::npos) << advice << "; " << result.text;
+    }
+  }
+}
+
+// V1 and V2 take cacheIndex before the caches, V3 behind them.
+TEST_F(ContractRules, ExchangedCacheAndIndexAreRecognised) {
+  for (const Config& config : RichConfigs()) {
+    PrologCall call(config);
+    std::swap(call[kKvCache].dtype, call[kCacheIndex].dtype);
+    const std::string text = call.Phase1().text;
+    SCOPED_TRACE(config.Name() + ": " + text);
+    EXPECT_NE(text.find(config.IsV3() ? "takes kvCacheRef before cacheIndex" : "takes cacheIndex before kvCacheRef"),
+              std::string::npos);
+  }
+}
+
 TEST_F(ContractRules, OptionalInputsHaveOneType) {
   for (const Config& rich : RichConfigs()) {
     for (const Config& config : FormsOf(rich.scenario)) {

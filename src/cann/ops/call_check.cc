@@ -44,6 +44,29 @@ std::string CallCheck::InScenario() const {
               : std::string("), for which ") + version_.name + " has no kernel in any case)");
 }
 
+std::string CallCheck::TypeAdvice() const {
+  for (const Scenario& scenario : Scenarios()) {
+    if (!version_.Offers(scenario, kind_.device)) continue;
+    std::vector<Param> unfit;
+    for (const Param param : version_.order) {
+      if (IsPresent(param) && tensors_[param].dtype != ExpectedDtype(scenario, param)) unfit.push_back(param);
+    }
+    if (unfit.empty() && version_.has_modes) {
+      return "convert the tensor, or pass the modes that the tensors' types mean: weightQuantMode " +
+             std::to_string(static_cast<int>(scenario.weight_quant)) + ", kvCacheQuantMode " +
+             std::to_string(static_cast<int>(scenario.kv_quant)) + " ('" + scenario.name + "')";
+    }
+    // The versions differ in this: the index comes before the caches, or behind them.
+    if (unfit.size() == 2 && (unfit[0] == kCacheIndex || unfit[1] == kCacheIndex) &&
+        tensors_[unfit[0]].dtype == ExpectedDtype(scenario, unfit[1]) &&
+        tensors_[unfit[1]].dtype == ExpectedDtype(scenario, unfit[0])) {
+      return std::string(version_.name) + " takes " + version_.NameOf(unfit[0]) + " before " +
+             version_.NameOf(unfit[1]) + ": pass them in this order, or convert the tensor";
+    }
+  }
+  return "convert the tensor";
+}
+
 std::string CallCheck::Why(Param param) const {
   if (param == kDequantScaleQNormOut && kind_.scenario->weight_quant != WeightQuant::kNone) {
     return params_.handles[kQueryNormOut] != nullptr ? " beside queryNormOutOptional" : " without queryNormOutOptional";

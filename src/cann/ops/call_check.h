@@ -26,6 +26,7 @@ class CallCheck {
   CallCheck(const PrologVersion& version, Soc soc, const PrologParams& params, CheckedCall* call);
 
  protected:
+  bool IsPresent(Param param) const { return tensors_.present[param] && !IsIgnored(param); }
   Presence PresenceOf(Param param, bool has_query_norm) const;
   // Outputs that a scenario does not have and a version lets the caller pass all the same: of the right type, but
   // otherwise not looked at and never written.
@@ -33,6 +34,9 @@ class CallCheck {
 
   // " in the scenario '...' (...)". The scenario follows from attributes or types, so the text says from which.
   std::string InScenario() const;
+  // What to do about a parameter of another type than its scenario's, by what the call's types have in common: they are
+  // those of other modes, or cacheIndex and a cache have changed places.
+  std::string TypeAdvice() const;
   // Why a parameter must be there, or must not.
   std::string Why(Param param) const;
 

@@ -129,7 +129,7 @@ aclnnStatus LookupCheck::CheckKernelLookup() const {
     const aclDataType expected = ExpectedDtype(*kind_.scenario, param);
     if (!is_key(param) || tensors_[param].dtype == expected) continue;
     return Refuse(ACLNN_ERR_PARAM_INVALID, param, DtypeName(expected) + InScenario(), DtypeName(tensors_[param].dtype),
-                  "convert the tensor");
+                  TypeAdvice());
   }
   std::vector<std::string> names;
   for (const Scenario& scenario : Scenarios()) {

@@ -219,8 +219,7 @@ std::string TilingCheck::Mismatch(Param param) const {
   // An empty krCache has been looked at.
   if (param == kKrCache && kind_.scenario->MergesCaches()) return "";
   const aclDataType dtype = ExpectedDtype(*kind_.scenario, param);
-  if (tensor.dtype != dtype)
-    return text(DtypeName(dtype) + InScenario(), DtypeName(tensor.dtype), "convert the tensor");
+  if (tensor.dtype != dtype) return text(DtypeName(dtype) + InScenario(), DtypeName(tensor.dtype), TypeAdvice());
   if (!IsNzWeight(param) && !IsPlain(tensor.format)) {
     return text("format ND", FormatName(tensor.format), "convert the tensor to ND");
   }
