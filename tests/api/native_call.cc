@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "base/bf16.h"
 #include "base/e4m3.h"
 #include "base/hif8.h"
+#include "support/random_values.h"
 
 namespace mlap::test {
 namespace {
@@ -237,15 +237,15 @@ void NativeCall::Add(const std::string& name, mlap_tensor* tensor, Use use, mlap
 }
 
 void NativeCall::FillInputs() {
-  std::mt19937 engine(7);
-  std::normal_distribution<float> normal;
+  RandomValues random(7);
   for (const Entry& entry : entries_) {
     if (entry.is_written || entry.use == Use::kForbidden) continue;
     GuardedBuffer& buffer = buffers_[entry.name];
     const mlap_dtype dtype = dtypes_[entry.name];
     const size_t count = buffer.size() / DtypeBytes(dtype);
+    const bool is_gamma = entry.name.rfind("rmsnorm_gamma", 0) == 0;
     for (size_t i = 0; i < count; ++i) {
-      const float value = entry.name.rfind("rmsnorm_gamma", 0) == 0 ? 1.0f : normal(engine);
+      const float value = is_gamma ? 1.0f : random.Normal();
       switch (dtype) {
         case MLAP_BF16:
           buffer.as<Bf16>()[i] = RoundToBf16(value);

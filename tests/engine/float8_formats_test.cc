@@ -15,8 +15,8 @@
 #include "base/e4m3.h"
 #include "base/e8m0.h"
 #include "base/hif8.h"
-#include "engine/random_values.h"
 #include "gtest/gtest.h"
+#include "support/random_values.h"
 
 namespace mlap {
 namespace {

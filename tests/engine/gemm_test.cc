@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/gemm_cases.h"
-#include "engine/random_values.h"
 #include "gtest/gtest.h"
 #include "support/guarded_buffer.h"
+#include "support/random_values.h"
 #include "support/usable_isas.h"
 
 namespace mlap {

@@ -7,7 +7,7 @@
 
 #include "base/e4m3.h"
 #include "base/hif8.h"
-#include "engine/random_values.h"
+#include "support/random_values.h"
 
 namespace mlap::test {
 namespace {

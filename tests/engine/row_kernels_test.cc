@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/int8_rounding.h"
-#include "engine/random_values.h"
 #include "gtest/gtest.h"
 #include "support/guarded_buffer.h"
+#include "support/random_values.h"
 #include "support/usable_isas.h"
 
 namespace mlap {

@@ -11,9 +11,9 @@
 #include "core/slot_check.h"
 #include "cpu/dispatch.h"
 #include "engine/random_call.h"
-#include "engine/random_values.h"
 #include "gtest/gtest.h"
 #include "reference/reference.h"
+#include "support/random_values.h"
 
 namespace mlap {
 namespace {
