@@ -28,9 +28,13 @@ function(mlap_add_kernels isa)
   endforeach()
   add_library(mlap_kernels_${isa} OBJECT ${arg_SOURCES})
   target_link_libraries(mlap_kernels_${isa} PRIVATE mlap_flags)
-  # With sanitizers the optimiser takes minutes over the unrolled loops.
+  # With sanitizers the optimiser takes minutes over the unrolled loops of vector instructions.
+  set(optimisation -O3)
+  if(MLAP_SANITIZE AND NOT isa STREQUAL scalar)
+    set(optimisation -O1)
+  endif()
   target_compile_options(mlap_kernels_${isa} PRIVATE
-    ${MLAP_ISA_FLAGS_${isa}} $<IF:$<BOOL:${MLAP_SANITIZE}>,-O1,-O3> -fno-exceptions -fno-rtti -fno-lto -fno-math-errno
+    ${MLAP_ISA_FLAGS_${isa}} ${optimisation} -fno-exceptions -fno-rtti -fno-lto -fno-math-errno
     # gcc 12 reports uninitialised variables inside its own AVX-512 header (GCC bug 105593).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized>)
   set(MLAP_BUILT_ISAS ${MLAP_BUILT_ISAS} ${isa} PARENT_SCOPE)

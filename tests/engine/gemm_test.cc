@@ -208,6 +208,7 @@ TEST_P(GemmTest, StreamedStoresChangeNothing) {
   constexpr int64_t kN = 224, kStride = 256, kMostRows = 300;
   RandomValues random(7);
   GuardedBuffer plain(kMostRows * kStride * sizeof(Bf16)), streamed(kMostRows * kStride * sizeof(Bf16));
+  int turn = 0;
   for (const bool is_nz : {true, false}) {
     for (const int64_t k : {128, 200}) {
       const GemmCase c = {kMostRows, k, kN, 0, kN, is_nz};
@@ -220,6 +221,8 @@ TEST_P(GemmTest, StreamedStoresChangeNothing) {
         for (const int64_t offset : {0, 3, 8, 32}) {
           for (const int64_t stride : {kStride, kStride - 32, kStride - 31}) {
             for (const int64_t begin : {0, 16, 32, 37}) {
+              // A fifth of the combinations, other ones for each number of rows.
+              if (++turn % 5 != 0) continue;
               const int64_t end = kN - offset - begin / 2;
               plain.Fill(0x5a);
               streamed.Fill(0x5a);
