@@ -72,11 +72,9 @@ struct MxScaled {
 template <class Product, class Scales, int kRows>
 void AccumulateTile(const typename Product::Element* a, int64_t a_row_stride, const typename Product::Element* w,
                     int64_t w_row_stride, int64_t k, int lanes, const Scales& scales,
-                    typename Product::Accumulator (&sum)[kTileRows][Product::kBlockColumns]) {
+                    typename Product::Accumulator (&out)[kTileRows][Product::kBlockColumns]) {
   constexpr int kLanes = Product::kBlockColumns;
-  for (int m = 0; m < kRows; ++m) {
-    for (int j = 0; j < kLanes; ++j) sum[m][j] = 0;
-  }
+  typename Product::Accumulator sum[kRows][kLanes] = {};
   for (int64_t i = 0; i < k; ++i, w += w_row_stride) {
     typename Product::Accumulator row[kLanes];
     if (lanes == kLanes) {
@@ -88,6 +86,9 @@ void AccumulateTile(const typename Product::Element* a, int64_t a_row_stride, co
       const auto x = scales.Row(Product::Widen(a[m * a_row_stride + i]), m, i);
       for (int j = 0; j < kLanes; ++j) sum[m][j] += x * row[j];
     }
+  }
+  for (int m = 0; m < kRows; ++m) {
+    for (int j = 0; j < kLanes; ++j) out[m][j] = sum[m][j];
   }
 }
 
