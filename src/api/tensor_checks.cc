@@ -177,7 +177,7 @@ void TensorChecks::CheckRank(const char* name, const mlap_tensor& tensor, std::i
   if (!ok() || std::find(ranks.begin(), ranks.end(), tensor.rank) != ranks.end()) return;
   std::string expected;
   for (const int rank : ranks) expected += (expected.empty() ? "" : " or ") + std::to_string(rank);
-  Refuse(name, expected + " dimensions", DimsText(DimsOf(tensor)));
+  Refuse(name, expected + " dimensions", std::to_string(tensor.rank) + ", shape " + DimsText(DimsOf(tensor)));
 }
 
 void TensorChecks::CheckDtype(const char* name, const mlap_tensor& tensor, mlap_dtype dtype) {

@@ -290,6 +290,52 @@ TEST_F(ContractRules, ExchangedCacheAndIndexAreRecognised) {
   }
 }
 
+// The same order of caches in all versions; only V3 compares the width of their rows.
+TEST_F(ContractRules, ExchangedCachesAreRecognised) {
+  int exchanged = 0;
+  for (const Config& config : RichConfigs()) {
+    PrologCall call(config);
+    if (!config.IsV3() || config.PerGroup() || call[kKvCache].dtype != call[kKrCache].dtype) continue;
+    std::swap(call[kKvCache], call[kKrCache]);
+    const std::string text = call.Phase1().text;
+    SCOPED_TRACE(config.Name() + ": " + text);
+    EXPECT_EQ(FirstNamed(text), "kvCache");
+    EXPECT_NE(text.find("takes kvCacheRef before krCacheRef"), std::string::npos);
+    ++exchanged;
+  }
+  EXPECT_GT(exchanged, 0);
+}
+
+// An empty krCache is what the types of per-group rows need besides.
+TEST_F(ContractRules, AForgottenCacheTypeIsNotTakenForOtherModes) {
+  PrologCall call(With({Version::kV3, 1, 2}));
+  call[kKrCache].dtype = ACL_BF16;
+  const std::string text = call.Phase1().text;
+  EXPECT_EQ(FirstNamed(text), "krCache") << text;
+  EXPECT_EQ(text.find("weightQuantMode 1, kvCacheQuantMode 3"), std::string::npos) << text;
+}
+
+// The device's limits are named where lifting them helps: all sizes fit together, and one of them is not the device's.
+TEST_F(ContractRules, TheAdviceToLiftLimitsIsGivenWhereItHelps) {
+  const ScopedSoc soc("ascend910b");
+  for (const Version version : kVersions) {
+    const Config device = With({version, 0, 0});
+    PrologCall transposed(device);
+    std::swap(transposed[kWeightDq].dims[0], transposed[kWeightDq].dims[1]);
+    transposed[kWeightDq].Reshape(transposed[kWeightDq].dims);
+    PrologCall other_tokens(device);
+    other_tokens[kTokenX].Reshape({device.tokens, 1000});
+    for (const PrologCall* call : {&transposed, &other_tokens}) {
+      const Phase1Result result = call->Phase1();
+      EXPECT_NE(result.status, 0);
+      EXPECT_EQ(result.text.find("MLAP_SOC=none"), std::string::npos) << result.text;
+    }
+    const Phase1Result tiny = PrologCall(TinyConfig({version, 0, 0})).Phase1();
+    EXPECT_NE(tiny.status, 0);
+    EXPECT_NE(tiny.text.find("MLAP_SOC=none"), std::string::npos) << tiny.text;
+  }
+}
+
 TEST_F(ContractRules, OptionalInputsHaveOneType) {
   for (const Config& rich : RichConfigs()) {
     for (const Config& config : FormsOf(rich.scenario)) {

@@ -51,7 +51,8 @@ std::string CallCheck::TypeAdvice() const {
     for (const Param param : version_.order) {
       if (IsPresent(param) && tensors_[param].dtype != ExpectedDtype(scenario, param)) unfit.push_back(param);
     }
-    if (unfit.empty() && version_.has_modes) {
+    const bool fits = unfit.empty() && scenario.MergesCaches() == IsEmpty(tensors_[kKrCache]);
+    if (fits && version_.has_modes) {
       return "convert the tensor, or pass the modes that the tensors' types mean: weightQuantMode " +
              std::to_string(static_cast<int>(scenario.weight_quant)) + ", kvCacheQuantMode " +
              std::to_string(static_cast<int>(scenario.kv_quant)) + " ('" + scenario.name + "')";

@@ -56,14 +56,15 @@ bool FirstRefusedSize(const PrologDims& dims, const CallKind& kind, SizeRefusal*
       if (limit.only != 0) expected += " = " + std::to_string(SaturatingAdd(limit.only, dims.Dr));
       expected += " with the Dr = " + std::to_string(dims.Dr) + " of ropeCos";
     }
-    *refusal = {limit.symbol, is_listed ? kActualSeqLen : SourceOf(limit.size), std::move(expected), dims.*limit.size};
+    *refusal = {limit.symbol, is_listed ? kActualSeqLen : SourceOf(limit.size), std::move(expected), dims.*limit.size,
+                false};
     return true;
   }
   const int64_t row_width = KvRowWidth(*kind.scenario, dims);
   if (kind.version->checks_row_width && dims.Dtile != row_width) {
     const char* parts =
         kind.scenario->MergesCaches() ? " (Hckv bytes, Dr bf16 values and a float for every 128 columns)" : " (Hckv)";
-    *refusal = {"Dtile", kKvCache, std::to_string(row_width) + parts, dims.Dtile};
+    *refusal = {"rows of", kKvCache, std::to_string(row_width) + parts, dims.Dtile, true};
     return true;
   }
   return false;

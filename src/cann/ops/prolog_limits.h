@@ -28,10 +28,11 @@ int64_t KvRowWidth(const Scenario& scenario, const PrologDims& dims);
 
 // A size that breaks a limit: "He", the tensor that gave it, what is legal, what was found.
 struct SizeRefusal {
-  const char* symbol;
-  Param parameter;
+  const char* symbol = nullptr;  // what the size is
+  Param parameter = kTokenX;
   std::string expected;
-  int64_t found;
+  int64_t found = 0;
+  bool is_row_width = false;  // of kvCacheRef's rows, which is no limit but follows from other sizes
 };
 
 // The limits of a kind of call, in the device's order.

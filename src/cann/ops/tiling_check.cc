@@ -11,8 +11,8 @@
 namespace mlap::cann {
 namespace {
 
-constexpr char kAdviceSoc[] =
-    "check the shape and its order of dimensions; MLAP_SOC=none lifts the device's size limits";
+constexpr char kAdviceSize[] = "check the shape and its order of dimensions";
+constexpr char kAdviceSoc[] = "; MLAP_SOC=none lifts the device's size limits";
 
 }  // namespace
 
@@ -172,7 +172,25 @@ aclnnStatus TilingCheck::CheckSizes() const {
   if (!FirstRefusedSize(call_.dims, kind_, &refusal)) return ACLNN_SUCCESS;
   return RefuseTiling(refusal.parameter, std::string(refusal.symbol) + " " + refusal.expected,
                       std::to_string(refusal.found) + ", from shape " + ViewDimsText(tensors_[refusal.parameter]),
-                      kind_.device == kCpu ? "check the shape" : kAdviceSoc);
+                      AdviceOnSize(refusal));
+}
+
+std::string TilingCheck::AdviceOnSize(const SizeRefusal& refusal) const {
+  const PrologDims& dims = call_.dims;
+  if (const TensorDescriptor& kr = tensors_[kKrCache];
+      refusal.is_row_width && kr.rank > 0 && kr.view_dims[kr.rank - 1] == dims.Hckv && refusal.found == dims.Dr) {
+    return std::string(version_.name) + " takes " + version_.NameOf(kKvCache) + " before " + version_.NameOf(kKrCache) +
+           ": pass them in this order";
+  }
+  // A size is what is wrong, and not a shape, only if everything fits together.
+  CallKind without_device = kind_;
+  without_device.device = kCpu;
+  SizeRefusal other;
+  const bool is_limit = kind_.device != kCpu && !FirstRefusedSize(dims, without_device, &other) &&
+                        std::all_of(version_.order.begin(), version_.order.end(), [&](Param param) {
+                          return !IsPresent(param) || HasExpectedShape(tensors_[param], param, kind_, dims);
+                        });
+  return is_limit ? std::string(kAdviceSize) + kAdviceSoc : kAdviceSize;
 }
 
 // The shapes that the expectations leave open.

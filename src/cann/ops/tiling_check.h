@@ -8,6 +8,7 @@
 
 #include "aclnn/acl_meta.h"
 #include "cann/ops/call_check.h"
+#include "cann/ops/prolog_limits.h"
 
 namespace mlap::cann {
 
@@ -25,6 +26,7 @@ class TilingCheck : CallCheck {
   aclnnStatus RefuseCacheMode(const char* mode) const;
   aclnnStatus CheckScenario() const;
   aclnnStatus CheckSizes() const;
+  std::string AdviceOnSize(const SizeRefusal& refusal) const;
   aclnnStatus CheckSpecialShapes() const;
   aclnnStatus CheckExpectations() const;
   // The text about a parameter that is not as expected; nothing if it is.

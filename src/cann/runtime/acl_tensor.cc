@@ -20,7 +20,8 @@ HandleTable<TensorDescriptor>& TensorTable() {
 
 aclnnStatus RequireOpPointer(const char* function, const char* parameter, const void* pointer) {
   if (pointer != nullptr) return 0;
-  return FailOp(ACLNN_ERR_PARAM_NULLPTR, RefusalText(function, parameter, "a pointer", "NULL", ""));
+  return FailOp(ACLNN_ERR_PARAM_NULLPTR,
+                RefusalText(function, parameter, "a pointer", "NULL", "pass one to live memory"));
 }
 
 aclnnStatus RefuseOpHandle(const char* function, const char* parameter, const void* handle, HandleKind expected) {

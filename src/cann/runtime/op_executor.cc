@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "acl/acl_base.h"
 #include "aclnn/aclnn_status.h"
 #include "cann/runtime/executor_table.h"
 #include "cann/runtime/recent_error.h"
@@ -65,8 +66,11 @@ aclnnStatus Run(const char* op_name, void* workspace, uint64_t workspace_size, a
     status = live->executor.launch(workspace, stream, slots);
   }
   if (IsOperatorStatus(status)) return status;
-  return FailOp(ACLNN_ERR_RUNTIME_ERROR,
-                std::string(op_name) + ": the runtime refused the launch with code " + std::to_string(status));
+  return FailOp(
+      ACLNN_ERR_RUNTIME_ERROR,
+      std::string(op_name) + ": the runtime refused the launch with code " + std::to_string(status) +
+          (status == ACL_ERROR_RT_CONTEXT_NULL ? ", as the thread has no context; call aclrtSetDevice(0) on it first"
+                                               : "; the text that follows says why"));
 }
 
 }  // namespace
