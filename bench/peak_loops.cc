@@ -69,8 +69,8 @@ MLAP_SSE_LOOP(MaddXmm, MLAP_MADD_XMM)
     __asm__ volatile(                                                                                      \
         "ldtilecfg (%[config])\n"                                                                          \
         "tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3\n"                          \
-        "tileloadd (%[data],%[stride]), %%tmm4\n tileloadd (%[data],%[stride]), %%tmm5\n"                  \
-        "tileloadd (%[data],%[stride]), %%tmm6\n tileloadd (%[data],%[stride]), %%tmm7\n"                  \
+        "tileloadd (%[data],%[stride]), %%tmm4\n tileloadd 1024(%[data],%[stride]), %%tmm5\n"              \
+        "tileloadd 2048(%[data],%[stride]), %%tmm6\n tileloadd 3072(%[data],%[stride]), %%tmm7\n"          \
         "1:\n" product " %%tmm6, %%tmm4, %%tmm0\n " product " %%tmm7, %%tmm4, %%tmm1\n " product           \
         " %%tmm6, %%tmm5, %%tmm2\n " product " %%tmm7, %%tmm5, %%tmm3\n dec %[n]\n jnz 1b\n tilerelease\n" \
         : [n] "+r"(iterations)                                                                             \
@@ -117,7 +117,7 @@ std::vector<PeakLoop> MakeLoops() {
       {"fp32_256", "vfmadd231ps ymm", 12 * 16, cpu.fma_256, FmaYmm},
       {"fp32_512", "vfmadd231ps zmm", 12 * 32, cpu.fma_512, FmaZmm},
       {"bf16_512", "vdpbf16ps zmm", 12 * 64, cpu.bf16_512, Bf16Zmm},
-      {"bf16_amx", "tdpbf16ps tmm", 4 * 2 * 16 * 16 * 32, cpu.amx, Bf16Tiles},
+      {"bf16_amx", "tdpbf16ps tmm", 4 * 2 * 16 * 16 * 32, cpu.amx, Bf16Tiles, 4 * kKibibyte},
       {"bf16_amx_l1", "the same, operands from L1", 4 * 2 * 16 * 16 * 32, cpu.amx, Bf16TilesFromFirstLevel,
        32 * kKibibyte},
       {"bf16_amx_l2", "the same, operands from L2", 4 * 2 * 16 * 16 * 32, cpu.amx, Bf16TilesFromSecondLevel,
@@ -127,7 +127,7 @@ std::vector<PeakLoop> MakeLoops() {
       {"int8_madd_512", "vpmaddwd + vpaddd zmm", 12 * 64, cpu.fma_512, MaddZmm},
       {"int8_vnni_256", "vpdpbusd ymm", 12 * 64, cpu.vnni_256, VnniYmm},
       {"int8_vnni_512", "vpdpbusd zmm", 12 * 128, cpu.vnni_512, VnniZmm},
-      {"int8_amx", "tdpbssd tmm", 4 * 2 * 16 * 16 * 64, cpu.amx, Int8Tiles},
+      {"int8_amx", "tdpbssd tmm", 4 * 2 * 16 * 16 * 64, cpu.amx, Int8Tiles, 4 * kKibibyte},
   };
 }
 
