@@ -74,15 +74,15 @@ TEST_P(InvarianceTest, BatchPositionAndThreads) {
 
 // More tokens than one block holds: the blocks' borders do not show.
 TEST_P(InvarianceTest, TokenBlocks) {
-  for (test::CallOptions& options : test::AllScenarios({1100, 48, 32, 2, 16, 32, 32})) {
-    options.block_num = 20;
+  for (test::CallOptions& options : test::AllScenarios({2100, 48, 32, 2, 16, 32, 32})) {
+    options.block_num = 40;
     SCOPED_TRACE(Describe(options));
     const RandomCall call(options);
     RandomCall::Outputs whole = call.FreshOutputs(), parts = call.FreshOutputs();
     ThreadPool pool(2);
-    RunCall(call.Args(0, 1100, &whole), GetParam().table, &pool);
-    for (int64_t begin = 0; begin < 1100; begin += 550) {
-      PrologArgs args = call.Args(begin, begin + 550, &parts);
+    RunCall(call.Args(0, 2100, &whole), GetParam().table, &pool);
+    for (int64_t begin = 0; begin < 2100; begin += 525) {
+      PrologArgs args = call.Args(begin, begin + 525, &parts);
       RunCall(args, GetParam().table, &pool);
     }
     ASSERT_TRUE(whole == parts);
