@@ -65,16 +65,13 @@ PeakProbe::PeakProbe(const PeakLoop& loop, int num_threads)
   // Numbers like those of a product of matrices, of both signs and all different: others take less power, and a machine
   // that is short of it was seen to multiply tiles of equal numbers twice as fast.
   const tools::CounterRandom random(1, loop.key);
-  const auto value = [&random](uint64_t i) {
-    return (random.Bits(i) % 2 == 0 ? 1.0f : -1.0f) * (0.5f + random.Uniform(i));
-  };
   if (std::string_view(loop.key).starts_with("fp32")) {
     for (uint64_t i = 0; i < data_.num_bytes() / sizeof(float); ++i) {
-      reinterpret_cast<float*>(data_.data())[i] = value(i);
+      reinterpret_cast<float*>(data_.data())[i] = random.Normal(i);
     }
   } else if (std::string_view(loop.key).starts_with("bf16")) {
     for (uint64_t i = 0; i < data_.num_bytes() / sizeof(uint16_t); ++i) {
-      data_.bf16()[i] = tools::Bf16FromFloat(value(i));
+      data_.bf16()[i] = tools::Bf16FromFloat(random.Normal(i));
     }
   } else {
     for (uint64_t i = 0; i < data_.num_bytes() / sizeof(uint32_t); ++i) {

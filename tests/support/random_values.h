@@ -21,8 +21,8 @@ class RandomValues {
   int64_t Below(int64_t bound) { return std::uniform_int_distribution<int64_t>(0, bound - 1)(engine_); }
 
  private:
-  // Drawing from a few values of the distribution takes a tenth of the time of making each; with the address sanitizer
-  // that was more than the products that the tests are about.
+  // Values of the distribution to draw from: with the address sanitizer, making each anew took up to two thirds of a
+  // test's time.
   static constexpr size_t kNormals = size_t{1} << 14;
   static const std::array<float, kNormals>& Normals() {
     static const std::array<float, kNormals> normals = [] {

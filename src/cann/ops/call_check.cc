@@ -44,6 +44,11 @@ std::string CallCheck::InScenario() const {
               : std::string("), for which ") + version_.name + " has no kernel in any case)");
 }
 
+std::string CallCheck::OrderAdvice(Param first, Param second) const {
+  return std::string(version_.name) + " takes " + version_.NameOf(first) + " before " + version_.NameOf(second) +
+         ": pass them in this order";
+}
+
 std::string CallCheck::TypeAdvice() const {
   for (const Scenario& scenario : Scenarios()) {
     if (!version_.Offers(scenario, kind_.device)) continue;
@@ -61,8 +66,7 @@ std::string CallCheck::TypeAdvice() const {
     if (unfit.size() == 2 && (unfit[0] == kCacheIndex || unfit[1] == kCacheIndex) &&
         tensors_[unfit[0]].dtype == ExpectedDtype(scenario, unfit[1]) &&
         tensors_[unfit[1]].dtype == ExpectedDtype(scenario, unfit[0])) {
-      return std::string(version_.name) + " takes " + version_.NameOf(unfit[0]) + " before " +
-             version_.NameOf(unfit[1]) + ": pass them in this order, or convert the tensor";
+      return OrderAdvice(unfit[0], unfit[1]) + ", or convert the tensor";
     }
   }
   return "convert the tensor";

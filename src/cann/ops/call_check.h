@@ -37,6 +37,8 @@ class CallCheck {
   // What to do about a parameter of another type than its scenario's, by what the call's types have in common: they are
   // those of other modes, or cacheIndex and a cache have changed places.
   std::string TypeAdvice() const;
+  // For two parameters in each other's place; `first` is the one that comes first.
+  std::string OrderAdvice(Param first, Param second) const;
   // Why a parameter must be there, or must not.
   std::string Why(Param param) const;
 

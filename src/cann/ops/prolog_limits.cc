@@ -56,8 +56,7 @@ bool FirstRefusedSize(const PrologDims& dims, const CallKind& kind, SizeRefusal*
       if (limit.only != 0) expected += " = " + std::to_string(SaturatingAdd(limit.only, dims.Dr));
       expected += " with the Dr = " + std::to_string(dims.Dr) + " of ropeCos";
     }
-    *refusal = {limit.symbol, is_listed ? kActualSeqLen : SourceOf(limit.size), std::move(expected), dims.*limit.size,
-                false};
+    *refusal = {limit.symbol, is_listed ? kActualSeqLen : SourceOf(limit.size), std::move(expected), dims.*limit.size};
     return true;
   }
   const int64_t row_width = KvRowWidth(*kind.scenario, dims);

@@ -179,8 +179,7 @@ std::string TilingCheck::AdviceOnSize(const SizeRefusal& refusal) const {
   const PrologDims& dims = call_.dims;
   if (const TensorDescriptor& kr = tensors_[kKrCache];
       refusal.is_row_width && kr.rank > 0 && kr.view_dims[kr.rank - 1] == dims.Hckv && refusal.found == dims.Dr) {
-    return std::string(version_.name) + " takes " + version_.NameOf(kKvCache) + " before " + version_.NameOf(kKrCache) +
-           ": pass them in this order";
+    return OrderAdvice(kKvCache, kKrCache);
   }
   // A size is what is wrong, and not a shape, only if everything fits together.
   CallKind without_device = kind_;
@@ -264,7 +263,7 @@ aclnnStatus TilingCheck::CheckMemory() const {
     }
   }
   for (const Param param : version_.order) {
-    if (!tensors_.present[param] || IsIgnored(param)) continue;
+    if (!IsPresent(param)) continue;
     std::string expected, found;
     if (!CheckTensorMemory(param, tensors_[param], &expected, &found)) {
       return Refuse(ACLNN_ERR_PARAM_INVALID, param, expected, found,

@@ -25,8 +25,7 @@ aclnnStatus RefuseExecutor(const char* function, const aclOpExecutor* executor) 
 
 aclnnStatus RequireInnerPointer(const char* function, const char* parameter, const void* pointer) {
   if (pointer != nullptr) return 0;
-  return FailOp(ACLNN_ERR_INNER_NULLPTR,
-                RefusalText(function, parameter, "a pointer", "NULL", "pass one to live memory"));
+  return FailOp(ACLNN_ERR_INNER_NULLPTR, NullPointerText(function, parameter));
 }
 
 bool IsEmpty(const TensorDescriptor& tensor) {

@@ -20,8 +20,7 @@ HandleTable<TensorDescriptor>& TensorTable() {
 
 aclnnStatus RequireOpPointer(const char* function, const char* parameter, const void* pointer) {
   if (pointer != nullptr) return 0;
-  return FailOp(ACLNN_ERR_PARAM_NULLPTR,
-                RefusalText(function, parameter, "a pointer", "NULL", "pass one to live memory"));
+  return FailOp(ACLNN_ERR_PARAM_NULLPTR, NullPointerText(function, parameter));
 }
 
 aclnnStatus RefuseOpHandle(const char* function, const char* parameter, const void* handle, HandleKind expected) {

@@ -85,6 +85,10 @@ std::string RefusalText(const char* function, const char* parameter, const std::
   return text;
 }
 
+std::string NullPointerText(const char* function, const char* parameter) {
+  return RefusalText(function, parameter, "a pointer", "NULL", "pass one to live memory");
+}
+
 const char* TakeRecentTexts() noexcept {
   try {
     ThreadTexts* const texts = TextsOfThisThread();

@@ -23,6 +23,8 @@ aclnnStatus FailOp(aclnnStatus status, std::string text) noexcept;
 // "aclrtMalloc: size: expected at least 1, found 0; pass the number of bytes to allocate".
 std::string RefusalText(const char* function, const char* parameter, const std::string& expected,
                         const std::string& found, const std::string& advice);
+// The one about a pointer that is null.
+std::string NullPointerText(const char* function, const char* parameter);
 
 // The calling thread's texts, newest first, one a line; null if there are none. They are forgotten; the string is valid
 // until the next call on the thread.

@@ -11,8 +11,7 @@ namespace mlap::cann {
 
 aclError RequirePointer(const char* function, const char* parameter, const void* pointer) {
   if (pointer != nullptr) return 0;
-  return Fail(ACL_ERROR_INVALID_PARAM,
-              RefusalText(function, parameter, "a pointer", "NULL", "pass one to live memory"));
+  return Fail(ACL_ERROR_INVALID_PARAM, NullPointerText(function, parameter));
 }
 
 aclError RequireTimeout(const char* function, int32_t timeout_ms) {
