@@ -217,6 +217,7 @@ class PanelProduct {
                             asking,
                             row_begin,
                             rows,
+                            !stays,
                             ascends,
                             continues,
                             has_next && current.IsContinuedBy(next)};
@@ -236,6 +237,7 @@ class PanelProduct {
     const Asking& asking;
     int64_t row_begin;
     int64_t rows;
+    bool asks_rows;     // of A, which does not stay in the second-level cache
     bool ascends;       // the order of pairs of row tiles
     bool continues;     // the first pair's sums are in their tiles
     bool is_continued;  // the last pair's sums stay there
@@ -259,6 +261,7 @@ class PanelProduct {
         int32_t* waiting = sums + m * kPairSums;  // rounds of two panels are the only ones of their k
         const Pair pair = {args_.a + row * args_.a_row_stride,
                            pair_rows,
+                           run.asks_rows ? RowsAskedFor(round, row, pair_rows) : RowsSoon{nullptr, 0},
                            round.k_begin == 0 ? nullptr : waiting,
                            is_last ? finished + panel * kPairSums : waiting,
                            run.continues && turn == 0,
@@ -276,10 +279,28 @@ class PanelProduct {
     }
   }
 
+  // What is asked for of A: at each step of a panel, 64 bytes of each of some rows.
+  struct RowsSoon {
+    const char* a;
+    int64_t rows;
+  };
+
+  // The piece of k after this one, which all panels of a group pass over but only the first would wait for: each panel
+  // asks for it in its own part of a pair's rows.
+  RowsSoon RowsAskedFor(const Round& round, int64_t row, int64_t rows) const {
+    const int64_t k = round.k_end < weight_.k ? round.k_end : 0;
+    if (k + round.k_end - round.k_begin > weight_.k) return {nullptr, 0};
+    const int64_t panels = CeilDiv(round.group_end - round.group_begin, kPanelColumns);
+    const int64_t panel = (round.column - round.group_begin) / kPanelColumns;
+    const int64_t begin = panel * rows / panels, end = (panel + 1) * rows / panels;
+    return {reinterpret_cast<const char*>(args_.a + (row + begin) * args_.a_row_stride + k), end - begin};
+  }
+
   // Up to two row tiles of A, and where their sums come from (null: zero) and go to.
   struct Pair {
     const Element* a;
     int64_t rows;
+    RowsSoon rows_soon;
     const int32_t* in;
     int32_t* out;
     bool has_sums;    // in their tiles
@@ -361,18 +382,23 @@ class PanelProduct {
     int64_t row_bytes;  // of A
     const __m512i* operands;
     int64_t count;
+    RowsSoon rows_soon;
   };
   // kIsAlone: nothing else goes on beside them but the making of operands.
   template <bool kHasSecond, bool kIsAlone, class Share>
   __attribute__((noinline)) void RunSteps(const Steps& steps, const Share& first, bool asks, Unstored* unstored) {
     Share share = first;
     const int64_t row_bytes = steps.row_bytes;
+    const int64_t rows_soon = steps.rows_soon.rows;
+    const char* soon_a = steps.rows_soon.a;
     const Element* a = steps.a;
     const Element* lower_a = AddBytes(a, kTileRows * row_bytes);
     const __m512i* operands = steps.operands;
     for (int64_t left = steps.count; left > 0; --left) {
       MultiplyStep<kHasSecond, true>(a, lower_a, row_bytes, operands, share);
       share.Advance();
+      for (int64_t row = 0; row < rows_soon; ++row) PrefetchLaterLine(soon_a + row * row_bytes);
+      soon_a += kTileRowBytes;
       a += kTileK;
       lower_a += kTileK;
       operands += kStepVectors;
@@ -398,7 +424,8 @@ class PanelProduct {
   inline void MultiplySteps(const Pair& pair, Place* at, int64_t k_end, const Share& share, bool asks,
                             Unstored* unstored) {
     const int64_t count = (k_end - at->k) / kTileK;
-    const Steps steps = {at->a, args_.a_row_stride * static_cast<int64_t>(sizeof(Element)), at->operands, count};
+    const Steps steps = {at->a, args_.a_row_stride * static_cast<int64_t>(sizeof(Element)), at->operands, count,
+                         pair.rows_soon};
     if (asks || unstored->HasRows()) {
       RunSteps<kHasSecond, false>(steps, share, asks, unstored);
     } else {
@@ -409,7 +436,7 @@ class PanelProduct {
     // Rows of A end before 64 bytes do.
     alignas(64) Element tail[kPairRows * kTileK];
     CopyTail(at->a, pair.rows, k_end - at->k, tail);
-    RunSteps<kHasSecond, false>({tail, kTileRowBytes, at->operands, 1}, NoShare(), asks, unstored);
+    RunSteps<kHasSecond, false>({tail, kTileRowBytes, at->operands, 1, {nullptr, 0}}, NoShare(), asks, unstored);
   }
 
   // A share of operands that is none.
